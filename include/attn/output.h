@@ -1,0 +1,43 @@
+// Where an answer goes, and in which form a log-sum-exp is written.
+#pragma once
+
+#include <cstdint>
+
+#include "attn/problem.h"
+#include "attn/view.h"
+
+namespace attn {
+
+enum class LseBase : std::uint8_t { kE, k2 };
+enum class LseLayout : std::uint8_t { kHeadsTokens, kTokensHeads };
+enum class EmptyLse : std::uint8_t { kMinusInfinity, kPlusInfinity };
+
+// Kernels disagree about these. A backend declares its form; the judge alone translates.
+struct LseForm {
+  LseBase base = LseBase::kE;
+  LseLayout layout = LseLayout::kHeadsTokens;
+  EmptyLse empty = EmptyLse::kMinusInfinity;  // of a row that sees no key and has no finite sink
+  bool includes_sink = true;  // when false the problem's lse_includes_sink is ignored
+
+  bool operator==(const LseForm&) const = default;
+};
+
+// Caller-owned; an absent view is not answered. Every element of a present view is written, also
+// rows that see no key; nothing outside is touched (strides may leave gaps).
+struct Outputs {
+  MutableTensorView
+      out;  // [num_tokens, num_heads, head_size_v], a dtype of Capabilities::output_dtypes
+  MutableTensorView lse;  // [num_heads, num_tokens] or as `lse_form.layout` says, same dtype as out
+  MutableTensorView
+      out_codes;  // f8_e4m3fn [num_tokens, num_heads, head_size_v], with AttentionOp::output_scale
+  MutableTensorView logits;  // [num_tokens, num_keys], indexer
+  // Caches after a write, whole tensors, in the type of the input.
+  MutableTensorView key_cache, value_cache, kv_cache, k_scale_cache, v_scale_cache;
+  LseForm lse_form;
+};
+
+// Throws Error when a present output does not have the shape the problem asks for, or a dtype that
+// is neither `dtype` nor fixed by the operation. Backends call it before they write.
+void check_outputs(const AttentionProblem& problem, const Outputs& outputs, DType dtype);
+
+}  // namespace attn
