@@ -1,0 +1,67 @@
+#include <vector>
+
+#include "attn/error.h"
+#include "attn/reference.h"
+#include "reference/attention.h"
+
+namespace attn {
+namespace {
+
+Capabilities reference_capabilities() {
+  Capabilities c;
+  c.operations = {OpKind::kAttention};
+  c.contracts = {"reference"};
+  c.query_dtypes = {DType::kF64,      DType::kF32,        DType::kF16,   DType::kBF16,
+                    DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2};
+  c.kv_dtypes = c.query_dtypes;
+  c.kv_encodings = {KvEncoding::kPlain, KvEncoding::kPerTokenHead, KvEncoding::kNvfp4};
+  c.kv_layouts = {KvLayout::kVarlen, KvLayout::kPaged, KvLayout::kPacked};
+  c.features = ~std::uint32_t{0};  // every one
+  c.output_dtypes = {DType::kF64};
+  c.honours_splits = true;
+  c.honours_common_prefix = true;
+  c.honours_dcp = true;
+  c.batch_invariant = true;
+  return c;
+}
+
+// Nothing to lay out: the reference works straight from the problem.
+class ReferencePlan final : public Plan {
+ public:
+  explicit ReferencePlan(const ExecSpec& exec) : exec_(exec) {}
+
+  void run(const AttentionProblem& problem, const Outputs& outputs) const override {
+    check_outputs(problem, outputs, DType::kF64);
+    if (outputs.lse_form != LseForm{})
+      throw Error("REFERENCE writes lse in its declared form only");
+    reference::attention(*problem.attention(), outputs);
+  }
+
+  ExecSpec exec() const override { return exec_; }
+
+ private:
+  ExecSpec exec_;
+};
+
+class ReferenceBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "REFERENCE"; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  PrecisionContract contract(const AttentionProblem&) const override { return {"reference", "{}"}; }
+  std::size_t workspace_bytes(const AttentionProblem&) const override { return 0; }
+
+  std::unique_ptr<Plan> prepare(const AttentionProblem& problem,
+                                Workspace workspace) const override {
+    require_supported(*this, problem, workspace);
+    return std::make_unique<ReferencePlan>(honoured_exec(capabilities_, problem.attention()->exec));
+  }
+
+ private:
+  Capabilities capabilities_ = reference_capabilities();
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<ReferenceBackend>(); }
+
+}  // namespace attn
