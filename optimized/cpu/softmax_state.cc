@@ -1,0 +1,124 @@
+#include "optimized/cpu/softmax_state.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace attn::cpu {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+// Stands for a weight that underflowed to 0 where it meets an infinite or NaN value: 0 * inf would
+// turn an infinite answer into NaN.
+constexpr float kTinyWeight = std::numeric_limits<float>::min();
+
+// Weight e^x of something that exists, x <= 0: never 0.
+float factor(float x) { return std::max(std::exp(x), kTinyWeight); }
+
+// NaN when a score is NaN or +inf, else the largest. (A maximum alone would lose a NaN.)
+float checked_max(const float* scores) {
+  float largest = kMinusInfinity;
+  bool bad = false;
+  for (int j = 0; j < kTileKeys; ++j) {
+    bad |= !(scores[j] < std::numeric_limits<float>::infinity());
+    largest = scores[j] > largest ? scores[j] : largest;
+  }
+  return bad ? kNaN : largest;
+}
+
+float sum_of_weights(const float* weights) {
+  float lanes[kSumLanes] = {};
+  for (std::int64_t j = 0; j < kTileKeys; j += kSumLanes) {
+    for (std::int64_t lane = 0; lane < kSumLanes; ++lane) lanes[lane] += weights[j + lane];
+  }
+  for (std::int64_t width = kSumLanes / 2; width > 0; width /= 2) {
+    for (std::int64_t lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
+  }
+  return lanes[0];
+}
+
+struct PickedWeights {
+  float weights[kTileKeys];
+  std::uint8_t rows[kTileKeys];
+  int count = 0;
+};
+
+// The weights P.V multiplies: those of visible keys only, so that nothing a masked row holds can
+// enter.
+void pick(const float* weights, std::uint64_t keys, std::uint64_t infinite_or_nan,
+          PickedWeights& picked) {
+  for (; keys != 0; keys &= keys - 1) {
+    const int j = std::countr_zero(keys);
+    float weight = weights[j];
+    if (weight == 0.0f) {
+      if ((infinite_or_nan >> j & 1) == 0) continue;
+      weight = kTinyWeight;
+    }
+    picked.weights[picked.count] = weight;
+    picked.rows[picked.count] = static_cast<std::uint8_t>(j);
+    ++picked.count;
+  }
+}
+
+void scale_and_add(float* acc, float acc_factor, const float* add, float add_factor,
+                   std::int64_t n) {
+  for (std::int64_t d = 0; d < n; ++d) acc[d] = acc[d] * acc_factor + add[d] * add_factor;
+}
+
+}  // namespace
+
+void clear(const SoftmaxStates& states, std::int64_t rows) {
+  std::fill_n(states.max, rows, kMinusInfinity);
+  std::fill_n(states.sum, rows, 0.0f);
+  std::fill_n(states.acc, rows * states.stride, 0.0f);
+}
+
+void add_tile(const SoftmaxStates& states, std::int64_t row, std::uint64_t keys, float* scores,
+              const KvTile& tile, float* tile_acc) {
+  float& max = states.max[row];
+  if (std::isnan(max)) return;
+  const float tile_max = checked_max(scores);
+  if (std::isnan(tile_max)) {
+    max = kNaN;
+    return;
+  }
+  const float old_max = max;
+  max = std::max(old_max, tile_max);
+  for (int j = 0; j < kTileKeys; ++j) scores[j] = std::exp(scores[j] - max);
+  const float tile_sum = sum_of_weights(scores);
+  PickedWeights picked;
+  pick(scores, keys, tile.infinite_or_nan, picked);
+  weigh_values(picked.weights, picked.rows, picked.count, tile.values, states.stride, tile_acc);
+  float* acc = states.acc_row(row);
+  if (old_max == kMinusInfinity) {
+    states.sum[row] = tile_sum;
+    std::copy_n(tile_acc, states.stride, acc);
+    return;
+  }
+  const float keep = factor(old_max - max);
+  states.sum[row] = states.sum[row] * keep + tile_sum;
+  scale_and_add(acc, keep, tile_acc, 1.0f, states.stride);
+}
+
+void merge(const SoftmaxStates& total, const SoftmaxStates& part, std::int64_t rows) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float part_max = part.max[row];
+    float& max = total.max[row];
+    if (part_max == kMinusInfinity || std::isnan(max)) continue;
+    if (std::isnan(part_max)) {
+      max = kNaN;
+      continue;
+    }
+    const float old_max = max;
+    max = std::max(old_max, part_max);
+    const float part_factor = factor(part_max - max);
+    // A total that saw nothing is all zeros, not a term of weight e^-inf.
+    const float total_factor = old_max == kMinusInfinity ? 1.0f : factor(old_max - max);
+    total.sum[row] = total.sum[row] * total_factor + part.sum[row] * part_factor;
+    scale_and_add(total.acc_row(row), total_factor, part.acc_row(row), part_factor, total.stride);
+  }
+}
+
+}  // namespace attn::cpu
