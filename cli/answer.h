@@ -1,0 +1,34 @@
+// Runs one problem through one backend into memory of its own.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attn/backend.h"
+#include "attn/case_file.h"
+
+namespace attn::cli {
+
+class Answer {
+ public:
+  // Answers every output of the operation. The backend must support the problem.
+  Answer(const Backend& backend, const AttentionProblem& problem);
+
+  const ExecSpec& exec() const { return exec_; }
+  double seconds() const { return seconds_; }  // preparing and running
+  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+  TensorView tensor(const std::string& name) const;  // absent when there is none
+
+ private:
+  MutableTensorView allocate(const std::string& name, DType dtype,
+                             std::initializer_list<std::int64_t> shape);
+
+  std::vector<std::unique_ptr<std::byte[]>> memory_;
+  std::vector<NamedTensor> tensors_;
+  ExecSpec exec_;
+  double seconds_ = 0.0;
+};
+
+}  // namespace attn::cli

@@ -1,0 +1,47 @@
+// What goes to standard output: one JSON document, a stream of JSON lines, or text.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attn/view.h"
+#include "cli/options.h"
+
+namespace attn::cli {
+
+using Json = nlohmann::ordered_json;
+
+// {"format":"attn-<command>/1","version":...,"replay":...}: the start of every document.
+Json document(std::string_view command, const GlobalOptions& options);
+
+// Shortest round-trip number; "nan", "inf", "-inf" as strings.
+Json real(double value);
+
+// {"dtype":"f32","storage":"F32","shape":[..]} of a tensor.
+Json describe(const TensorView& view);
+
+// Writes one line to standard output at once; throws Error when that fails.
+void write_line(std::string_view line);
+void write_json(const Json& json);
+
+// A line on standard error, led by the program's name.
+void write_error(std::string_view line);
+
+// A command line that a POSIX shell reads back as these words.
+std::string shell_quoted(const std::vector<std::string>& words);
+
+// "12 passed, 0 failed" with ", 3 skipped" when there are any.
+struct Counts {
+  std::int64_t passed = 0;
+  std::int64_t failed = 0;
+  std::int64_t skipped = 0;
+
+  std::int64_t cases() const { return passed + failed + skipped; }
+  int exit() const;  // 1 if any failed, else 3 if any was skipped or nothing passed, else 0
+  std::string text() const;
+  Json summary() const;  // {"summary":{...}}
+};
+
+}  // namespace attn::cli

@@ -1,0 +1,73 @@
+// attn-oracle: parses, calls, prints.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "attn/error.h"
+#include "attn/parallel.h"
+#include "cli/command.h"
+#include "cli/document.h"
+#include "cli/interrupt.h"
+#include "cli/version.h"
+
+namespace attn::cli {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+// One line for a usage error; the parser's own texts may have several.
+int report(const CLI::App& parser, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return parser.exit(error);
+  write_error(fmt::format("{} (see attn-oracle --help)", error.what()));
+  return kBadInput;
+}
+
+int run(int argc, char** argv) {
+  CLI::App parser{
+      "Says whether an attention kernel is right: recomputes cases exactly and judges answers.",
+      "attn-oracle"};
+  GlobalOptions options;
+  int threads = 0;
+  parser.require_subcommand(1);
+  parser.fallthrough();
+  parser.set_version_flag("--version", fmt::format("attn-oracle {}", kVersion));
+  parser.add_flag("--json", options.json, "machine output on standard output");
+  parser.add_flag("--quiet", options.quiet, "no progress, no prose");
+  parser.add_option("--threads", threads, "worker threads, default all; never changes a result")
+      ->check(CLI::Range(1, kMaxThreads));
+  parser.add_flag("--require-gpu", options.require_gpu, "a device skip becomes a failure");
+
+  const std::vector<Command> commands = {
+      add_run_command(parser, options), add_compare_command(parser, options),
+      add_show_command(parser, options), add_list_command(parser, options)};
+  try {
+    parser.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return report(parser, error);
+  }
+  std::vector<std::string> words(argv, argv + argc);
+  words[0] = "attn-oracle";
+  options.replay = shell_quoted(words);
+  if (threads != 0) set_num_workers(threads);
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.run();
+  }
+  return kBadInput;
+}
+
+}  // namespace
+}  // namespace attn::cli
+
+int main(int argc, char** argv) {
+  attn::cli::install_interrupt_handlers();
+  try {
+    return attn::cli::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    attn::cli::write_error("out of memory");
+  } catch (const std::exception& error) {
+    attn::cli::write_error(error.what());
+  }
+  return attn::cli::kBadInput;
+}

@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "attn/case_file.h"
+#include "attn/error.h"
+#include "cli/answer.h"
+#include "cli/backends.h"
+#include "cli/command.h"
+#include "cli/document.h"
+#include "cli/progress.h"
+
+namespace attn::cli {
+namespace {
+
+struct RunFlags {
+  std::string case_path;
+  std::string cases_dir;
+  std::string backend;
+  std::string out;
+};
+
+// What became of one case.
+struct CaseRun {
+  int exit = kPassed;
+  Resolution resolution;
+  std::unique_ptr<Answer> answer;  // exit 0 only
+};
+
+// Asks the backend, runs and writes Y. Throws attn::Error when Y cannot be written.
+CaseRun run_case(const AttentionProblem& problem, const std::string& backend,
+                 const std::filesystem::path& out) {
+  CaseRun result;
+  result.resolution = resolve_backend(backend, problem);
+  if (!result.resolution.reasons.empty()) {
+    result.exit = kNothingRan;
+    return result;
+  }
+  result.answer = std::make_unique<Answer>(*result.resolution.backend, problem);
+  write_result(out, result.resolution.name, result.answer->exec(), result.answer->tensors());
+  return result;
+}
+
+Json run_document(const GlobalOptions& options, const RunFlags& flags, const CaseFile& file,
+                  const AttentionProblem& problem, const CaseRun& run) {
+  Json doc = document("run", options);
+  doc["id"] = file.id();
+  doc["op"] = name(file.op());
+  doc["asked"] = flags.backend;
+  doc["backend"] = run.resolution.name;
+  if (run.answer) {
+    doc["contract"] = run.resolution.backend->contract(problem).name;
+    if (!run.resolution.isas.empty()) doc["isa"] = run.resolution.isas.back();
+    doc["exec"] = Json::parse(to_json(run.answer->exec()));
+  }
+  doc["reasons"] = run.resolution.reasons;
+  if (run.answer) {
+    doc["out"] = flags.out;
+    Json outputs = Json::object();
+    for (const char* tensor : {"lse", "out", "out_codes"}) {
+      const TensorView view = run.answer->tensor(tensor);
+      if (view.present()) outputs[tensor] = describe(view);
+    }
+    doc["outputs"] = outputs;
+    doc["seconds"] = run.answer->seconds();
+  }
+  doc["exit"] = run.exit;
+  return doc;
+}
+
+int run_one(const GlobalOptions& options, const RunFlags& flags) {
+  require_known_backend(flags.backend);
+  const CaseFile file = CaseFile::read(flags.case_path);
+  const AttentionProblem problem = file.problem();
+  const CaseRun run = run_case(problem, flags.backend, flags.out);
+  if (options.json) write_json(run_document(options, flags, file, problem, run));
+  if (run.exit == kNothingRan) {
+    write_error(fmt::format("{} skipped: {}", file.id(), fmt::join(run.resolution.reasons, "; ")));
+  } else if (!options.json && !options.quiet) {
+    write_line(fmt::format("{} answered by {}: {}", file.id(), run.resolution.name, flags.out));
+  }
+  return run.exit;
+}
+
+bool as_expected(CaseResult result, int exit) {
+  switch (result) {
+    case CaseResult::kValid:
+      return exit == kPassed;
+    case CaseResult::kInvalid:
+      return exit == kBadInput;
+    case CaseResult::kAcceptable:
+      return exit == kPassed || exit == kBadInput;
+  }
+  return false;
+}
+
+// An error of the case itself is its answer; one of writing Y ends the run.
+Json run_row(const CaseFolder& folder, const CaseIndexRow& row, const RunFlags& flags) {
+  Json line = {{"id", row.id}};
+  const auto finish = [&](int exit, const std::string& backend, const Json& reasons) {
+    line["exit"] = exit;
+    line["backend"] = backend;
+    line["reasons"] = reasons;
+    return line;
+  };
+  std::optional<CaseFile> file;
+  std::optional<AttentionProblem> problem;
+  try {
+    file = CaseFile::read(folder.path / row.file);
+    problem = file->problem();
+  } catch (const Error& error) {
+    return finish(kBadInput, flags.backend, Json::array({error.what()}));
+  }
+  const CaseRun run = run_case(*problem, flags.backend,
+                               std::filesystem::path(flags.out) / (row.id + ".safetensors"));
+  return finish(run.exit, run.resolution.name, run.resolution.reasons);
+}
+
+void make_folder(const std::string& path) {
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  if (failure || !std::filesystem::is_directory(path)) {
+    throw Error(fmt::format("{}: cannot be made a folder: {}", path,
+                            failure ? failure.message() : "it is a file"));
+  }
+}
+
+int run_folder(const GlobalOptions& options, const RunFlags& flags) {
+  require_known_backend(flags.backend);
+  const CaseFolder folder = CaseFolder::open(flags.cases_dir);
+  make_folder(flags.out);
+  if (options.json) write_json(document("run", options));
+  Progress progress("run", static_cast<std::int64_t>(folder.rows.size()), options.quiet);
+  Counts counts;
+  std::string index;
+  for (const CaseIndexRow& row : folder.rows) {
+    const Json line = run_row(folder, row, flags);
+    const int exit = line["exit"].get<int>();
+    const bool passed = as_expected(row.result, exit);
+    (passed ? counts.passed : exit == kNothingRan ? counts.skipped : counts.failed) += 1;
+    index += line.dump() + "\n";
+    if (options.json) {
+      write_json(line);
+    } else if (!options.quiet && !passed) {
+      write_line(fmt::format("{} {}: {}", row.id, exit == kNothingRan ? "skipped" : "failed",
+                             fmt::join(line["reasons"].get<std::vector<std::string>>(), "; ")));
+    }
+    progress.step();
+  }
+  write_file_atomically(std::filesystem::path(flags.out) / "index.jsonl",
+                        std::as_bytes(std::span(index)));
+  if (options.json) {
+    write_json(counts.summary());
+  } else {
+    write_line(counts.text());
+  }
+  return counts.exit();
+}
+
+}  // namespace
+
+Command add_run_command(CLI::App& parser, const GlobalOptions& options) {
+  CLI::App* app =
+      parser.add_subcommand("run", "Answer a case, or every case of a folder, with one backend")
+          ->fallthrough();
+  auto flags = std::make_shared<RunFlags>();
+  CLI::Option* one = app->add_option("--case", flags->case_path, "case file");
+  CLI::Option* folder = app->add_option("--cases", flags->cases_dir, "folder with an index.jsonl");
+  one->excludes(folder);
+  app->add_option("--backend", flags->backend, "REFERENCE, CPU, auto, ... (see list backends)")
+      ->required();
+  app->add_option("--out", flags->out, "result file, or folder for results")->required();
+  return {app, [&options, flags, one, folder] {
+            if (one->count() == 0 && folder->count() == 0) {
+              throw Error("run needs --case FILE or --cases DIR");
+            }
+            return one->count() != 0 ? run_one(options, *flags) : run_folder(options, *flags);
+          }};
+}
+
+}  // namespace attn::cli
