@@ -11,6 +11,8 @@
 namespace attn::reference {
 namespace {
 
+using Lanes = Eigen::Array<double, kLanes, 1>;
+
 constexpr std::size_t kBlock = 64;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
@@ -35,15 +37,18 @@ double sum_in_blocks(std::span<const double> values) {
 Eigen::VectorXd weighted_sum_in_blocks(std::span<const double> weights,
                                        std::span<const Eigen::Index> value_row,
                                        const RowMatrix& values, Eigen::Index head_size_v) {
-  Eigen::RowVectorXd total = Eigen::RowVectorXd::Zero(values.cols());
-  Eigen::RowVectorXd block(values.cols());
+  Eigen::VectorXd total = Eigen::VectorXd::Zero(values.cols());
   for (std::size_t first = 0; first < weights.size(); first += kBlock) {
     const std::size_t end = std::min(first + kBlock, weights.size());
-    block.setZero();
-    for (std::size_t j = first; j < end; ++j) block += weights[j] * values.row(value_row[j]);
-    total += block;
+    for (Eigen::Index d = 0; d < values.cols(); d += kLanes) {
+      Lanes block = Lanes::Zero();
+      for (std::size_t j = first; j < end; ++j) {
+        block += weights[j] * Eigen::Map<const Lanes>(values.row(value_row[j]).data() + d);
+      }
+      total.segment<kLanes>(d) += block.matrix();
+    }
   }
-  return total.head(head_size_v).transpose();
+  return total.head(head_size_v);
 }
 
 std::vector<double> exponentials(std::span<const double> scores, double shift) {
@@ -62,7 +67,6 @@ double log_sum_exp(std::span<const double> scores) {
 }  // namespace
 
 double dot(const double* a, const double* b, Eigen::Index length) {
-  using Lanes = Eigen::Array<double, kLanes, 1>;
   Lanes sum = Lanes::Zero();
   for (Eigen::Index d = 0; d < length; d += kLanes) {
     sum += Eigen::Map<const Lanes>(a + d) * Eigen::Map<const Lanes>(b + d);
