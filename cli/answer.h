@@ -22,8 +22,7 @@ class Answer {
   TensorView tensor(const std::string& name) const;  // absent when there is none
 
  private:
-  MutableTensorView allocate(const std::string& name, DType dtype,
-                             std::initializer_list<std::int64_t> shape);
+  MutableTensorView allocate(const OutputSpec& spec);
 
   std::vector<std::unique_ptr<std::byte[]>> memory_;
   std::vector<NamedTensor> tensors_;

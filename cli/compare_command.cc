@@ -94,8 +94,10 @@ Command add_compare_command(CLI::App& parser, const GlobalOptions& options) {
   one->excludes(folder);
   CLI::Option* actual =
       app->add_option("--actual", flags->actual, "result file, or folder of results");
-  app->add_option("--atol", flags->atol, "|e-a| <= atol + rtol*|e|; with --case")->excludes(folder);
-  app->add_option("--rtol", flags->rtol, "see --atol")->excludes(folder);
+  app->add_option("--atol", flags->atol, "|e-a| <= atol + rtol*|e|; with --case")
+      ->check(CLI::Number)
+      ->excludes(folder);
+  app->add_option("--rtol", flags->rtol, "see --atol")->check(CLI::Number)->excludes(folder);
   return {app, [&options, flags, one, folder, actual] {
             if (folder->count() != 0)
               return compare_folder(options, flags->cases_dir, flags->actual);

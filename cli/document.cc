@@ -56,14 +56,23 @@ void write_line(std::string_view line) {
   }
 }
 
-void write_json(const Json& json) {
-  write_line(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+std::string to_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void write_json(const Json& json) { write_line(to_text(json)); }
+
+void write_stderr(std::string_view text) {
+  // Without a reader there is nobody to tell.
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+  (void)std::fflush(stderr);
 }
 
 void write_error(std::string_view line) {
   std::string text(line);
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  fmt::print(stderr, "attn-oracle: {}\n", text);
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  write_stderr(fmt::format("attn-oracle: {}\n", text));
 }
 
 std::string shell_quoted(const std::vector<std::string>& words) {

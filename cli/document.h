@@ -22,12 +22,18 @@ Json real(double value);
 // {"dtype":"f32","storage":"F32","shape":[..]} of a tensor.
 Json describe(const TensorView& view);
 
+// On one line; bytes that are not UTF-8 become U+FFFD.
+std::string to_text(const Json& json);
+
 // Writes one line to standard output at once; throws Error when that fails.
 void write_line(std::string_view line);
 void write_json(const Json& json);
 
-// A line on standard error, led by the program's name.
+// A line on standard error, led by the program's name; control bytes become spaces.
 void write_error(std::string_view line);
+
+// As it is. Never fails: a full or closed standard error changes no answer and no exit code.
+void write_stderr(std::string_view text);
 
 // A command line that a POSIX shell reads back as these words.
 std::string shell_quoted(const std::vector<std::string>& words);

@@ -25,6 +25,8 @@ void install_interrupt_handlers() {
   sigaction(SIGTERM, &action, nullptr);
   // A reader that closes the pipe early: an error of the write, not a signal.
   std::signal(SIGPIPE, SIG_IGN);
+  // The same for a file that would exceed the shell's limit.
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 }  // namespace attn::cli

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attn/error.h"
@@ -19,7 +21,14 @@ constexpr int kMaxThreads = 1024;
 
 // One line for a usage error; the parser's own texts may have several.
 int report(const CLI::App& parser, const CLI::ParseError& error) {
-  if (error.get_exit_code() == 0) return parser.exit(error);
+  if (error.get_exit_code() == 0) {  // --help, --version
+    std::ostringstream text;
+    parser.exit(error, text);
+    std::string_view lines = text.view();
+    while (lines.ends_with('\n')) lines.remove_suffix(1);
+    write_line(lines);
+    return kPassed;
+  }
   write_error(fmt::format("{} (see attn-oracle --help)", error.what()));
   return kBadInput;
 }
@@ -33,11 +42,14 @@ int run(int argc, char** argv) {
   parser.require_subcommand(1);
   parser.fallthrough();
   parser.set_version_flag("--version", fmt::format("attn-oracle {}", kVersion));
-  parser.add_flag("--json", options.json, "machine output on standard output");
-  parser.add_flag("--quiet", options.quiet, "no progress, no prose");
+  const auto add_flag = [&](const char* name, bool& value, const char* what) {
+    parser.add_flag(name, value, what)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  };
+  add_flag("--json", options.json, "machine output on standard output");
+  add_flag("--quiet", options.quiet, "no progress, no prose");
   parser.add_option("--threads", threads, "worker threads, default all; never changes a result")
       ->check(CLI::Range(1, kMaxThreads));
-  parser.add_flag("--require-gpu", options.require_gpu, "a device skip becomes a failure");
+  add_flag("--require-gpu", options.require_gpu, "a device skip becomes a failure");
 
   const std::vector<Command> commands = {
       add_run_command(parser, options), add_compare_command(parser, options),

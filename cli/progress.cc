@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <utility>
+
+#include "cli/document.h"
 
 namespace attn::cli {
 namespace {
@@ -23,7 +24,7 @@ Progress::Progress(std::string what, std::int64_t total, bool quiet)
       last_(std::chrono::steady_clock::now()) {}
 
 Progress::~Progress() {
-  if (drawn_ && terminal_) fmt::print(stderr, "\r\033[K");
+  if (drawn_ && terminal_) write_stderr("\r\033[K");
 }
 
 void Progress::step() {
@@ -38,13 +39,12 @@ void Progress::step() {
 void Progress::draw() {
   drawn_ = true;
   if (!terminal_) {
-    fmt::print(stderr, "{}: {} of {}\n", what_, done_, total_);
+    write_stderr(fmt::format("{}: {} of {}\n", what_, done_, total_));
     return;
   }
   const auto filled = static_cast<std::size_t>(kBarWidth * done_ / total_);
-  fmt::print(stderr, "\r{} [{}{}] {}/{}", what_, std::string(filled, '#'),
-             std::string(kBarWidth - filled, ' '), done_, total_);
-  std::fflush(stderr);
+  write_stderr(fmt::format("\r{} [{}{}] {}/{}", what_, std::string(filled, '#'),
+                           std::string(kBarWidth - filled, ' '), done_, total_));
 }
 
 }  // namespace attn::cli

@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <optional>
+#include <new>
 #include <string>
 
 #include "attn/case_file.h"
@@ -30,9 +30,7 @@ struct CaseRun {
   std::unique_ptr<Answer> answer;  // exit 0 only
 };
 
-// Asks the backend, runs and writes Y. Throws attn::Error when Y cannot be written.
-CaseRun run_case(const AttentionProblem& problem, const std::string& backend,
-                 const std::filesystem::path& out) {
+CaseRun run_case(const AttentionProblem& problem, const std::string& backend) {
   CaseRun result;
   result.resolution = resolve_backend(backend, problem);
   if (!result.resolution.reasons.empty()) {
@@ -40,8 +38,21 @@ CaseRun run_case(const AttentionProblem& problem, const std::string& backend,
     return result;
   }
   result.answer = std::make_unique<Answer>(*result.resolution.backend, problem);
-  write_result(out, result.resolution.name, result.answer->exec(), result.answer->tensors());
   return result;
+}
+
+// Writes Y when there is an answer. Throws Error when it cannot be written.
+void write_answer(const CaseRun& run, const std::filesystem::path& out) {
+  if (!run.answer) return;
+  write_result(out, run.resolution.name, run.answer->exec(), run.answer->tensors());
+}
+
+// Answers must not replace the cases they answer.
+void expect_other_place(const std::string& cases, const std::string& out) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(cases, out, ignored)) {
+    throw Error(fmt::format("--out {} is what is to be answered", out));
+  }
 }
 
 Json run_document(const GlobalOptions& options, const RunFlags& flags, const CaseFile& file,
@@ -60,9 +71,8 @@ Json run_document(const GlobalOptions& options, const RunFlags& flags, const Cas
   if (run.answer) {
     doc["out"] = flags.out;
     Json outputs = Json::object();
-    for (const char* tensor : {"lse", "out", "out_codes"}) {
-      const TensorView view = run.answer->tensor(tensor);
-      if (view.present()) outputs[tensor] = describe(view);
+    for (const NamedTensor& tensor : run.answer->tensors()) {
+      outputs[tensor.name] = describe(tensor.view);
     }
     doc["outputs"] = outputs;
     doc["seconds"] = run.answer->seconds();
@@ -73,9 +83,11 @@ Json run_document(const GlobalOptions& options, const RunFlags& flags, const Cas
 
 int run_one(const GlobalOptions& options, const RunFlags& flags) {
   require_known_backend(flags.backend);
+  expect_other_place(flags.case_path, flags.out);
   const CaseFile file = CaseFile::read(flags.case_path);
   const AttentionProblem problem = file.problem();
-  const CaseRun run = run_case(problem, flags.backend, flags.out);
+  const CaseRun run = run_case(problem, flags.backend);
+  write_answer(run, flags.out);
   if (options.json) write_json(run_document(options, flags, file, problem, run));
   if (run.exit == kNothingRan) {
     write_error(fmt::format("{} skipped: {}", file.id(), fmt::join(run.resolution.reasons, "; ")));
@@ -97,7 +109,7 @@ bool as_expected(CaseResult result, int exit) {
   return false;
 }
 
-// An error of the case itself is its answer; one of writing Y ends the run.
+// An error of the case or of the backend is its answer; one of writing Y ends the run.
 Json run_row(const CaseFolder& folder, const CaseIndexRow& row, const RunFlags& flags) {
   Json line = {{"id", row.id}};
   const auto finish = [&](int exit, const std::string& backend, const Json& reasons) {
@@ -106,16 +118,18 @@ Json run_row(const CaseFolder& folder, const CaseIndexRow& row, const RunFlags& 
     line["reasons"] = reasons;
     return line;
   };
-  std::optional<CaseFile> file;
-  std::optional<AttentionProblem> problem;
+  CaseRun run;
   try {
-    file = CaseFile::read(folder.path / row.file);
-    problem = file->problem();
+    const CaseFile file = CaseFile::read(folder.path / row.file);
+    run = run_case(file.problem(), flags.backend);
   } catch (const Error& error) {
     return finish(kBadInput, flags.backend, Json::array({error.what()}));
+  } catch (const std::bad_alloc&) {
+    return finish(kFailed, flags.backend, Json::array({"out of memory"}));
+  } catch (const std::exception& error) {
+    return finish(kFailed, flags.backend, Json::array({error.what()}));
   }
-  const CaseRun run = run_case(*problem, flags.backend,
-                               std::filesystem::path(flags.out) / (row.id + ".safetensors"));
+  write_answer(run, std::filesystem::path(flags.out) / (row.id + ".safetensors"));
   return finish(run.exit, run.resolution.name, run.resolution.reasons);
 }
 
@@ -132,6 +146,7 @@ int run_folder(const GlobalOptions& options, const RunFlags& flags) {
   require_known_backend(flags.backend);
   const CaseFolder folder = CaseFolder::open(flags.cases_dir);
   make_folder(flags.out);
+  expect_other_place(flags.cases_dir, flags.out);
   if (options.json) write_json(document("run", options));
   Progress progress("run", static_cast<std::int64_t>(folder.rows.size()), options.quiet);
   Counts counts;
@@ -141,7 +156,7 @@ int run_folder(const GlobalOptions& options, const RunFlags& flags) {
     const int exit = line["exit"].get<int>();
     const bool passed = as_expected(row.result, exit);
     (passed ? counts.passed : exit == kNothingRan ? counts.skipped : counts.failed) += 1;
-    index += line.dump() + "\n";
+    index += to_text(line) + "\n";
     if (options.json) {
       write_json(line);
     } else if (!options.quiet && !passed) {

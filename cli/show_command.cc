@@ -98,8 +98,10 @@ Command add_show_command(CLI::App& parser, const GlobalOptions& options) {
       parser.add_subcommand("show", "The mask of a case, as text or as a picture")->fallthrough();
   auto flags = std::make_shared<ShowFlags>();
   app->add_option("--case", flags->case_path, "case file")->required();
-  app->add_option("--request", flags->request, "only this request");
-  app->add_option("--head", flags->head, "query head, for masks that differ by head");
+  const CLI::TypeValidator<std::int64_t> integer("INT");
+  app->add_option("--request", flags->request, "only this request")->check(integer);
+  app->add_option("--head", flags->head, "query head, for masks that differ by head")
+      ->check(integer);
   app->add_option("--svg", flags->svg, "also draw a picture into this file");
   return {app, [&options, flags] { return show(options, *flags); }};
 }

@@ -12,26 +12,36 @@
 
 #include "attn/error.h"
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(ATTN_ANNOTATE_THREADS)
 #include <sanitizer/tsan_interface.h>
 #endif
 
 namespace attn {
 namespace {
 
-// The scheduler's own synchronisation is invisible to ThreadSanitizer (Debian's oneTBB is not
-// instrumented), so the two edges parallel_for promises are told to it here, and no others: what
-// bodies do to each other stays visible as a race.
+// ThreadSanitizer sees nothing of the scheduler: oneTBB's library is not instrumented, and this
+// file is not either (core/CMakeLists.txt), because the half of oneTBB that lies in headers would
+// look like races. So the two edges that parallel_for promises are told to it here, and no others:
+// what bodies do to each other stays visible.
 void annotate_release([[maybe_unused]] void* edge) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(ATTN_ANNOTATE_THREADS)
   __tsan_release(edge);
 #endif
 }
 void annotate_acquire([[maybe_unused]] void* edge) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(ATTN_ANNOTATE_THREADS)
   __tsan_acquire(edge);
 #endif
 }
+
+// Also when a body throws.
+template <class Action>
+struct AtExit {
+  Action action;
+  ~AtExit() { action(); }
+};
+template <class Action>
+AtExit(Action) -> AtExit<Action>;
 
 std::atomic<int> configured_workers{0};
 
@@ -62,18 +72,18 @@ void parallel_for(std::int64_t count, const std::function<void(std::int64_t, int
   char start = 0;
   char end = 0;
   annotate_release(&start);
+  const AtExit at_exit{[&] { annotate_acquire(&end); }};
   arena.execute([&] {
     tbb::parallel_for(
         tbb::blocked_range<std::int64_t>(0, count, 1),
         [&](const tbb::blocked_range<std::int64_t>& range) {
           annotate_acquire(&start);
+          const AtExit at_exit_of_bodies{[&] { annotate_release(&end); }};
           const int worker = tbb::this_task_arena::current_thread_index();
           for (std::int64_t i = range.begin(); i != range.end(); ++i) body(i, worker);
-          annotate_release(&end);
         },
         tbb::simple_partitioner());
   });
-  annotate_acquire(&end);
 }
 
 }  // namespace attn

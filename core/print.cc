@@ -62,7 +62,10 @@ void print_attention(Line& line, const AttentionOp& op) {
   line.add("reqs={} tokens={} heads={}/{} head_size={}", op.num_reqs(), op.num_tokens(),
            op.num_heads(), op.num_kv_heads(), op.head_size());
   if (op.head_size_v() != op.head_size()) line.add("head_size_v={}", op.head_size_v());
-  line.add("query={} key={} {}", name(op.query.dtype), name(op.kv.key.dtype), name(op.kv.layout));
+  line.add("query={} key={}", name(op.query.dtype), name(op.kv.key.dtype));
+  if (op.kv.value.dtype != op.kv.key.dtype) line.add("value={}", name(op.kv.value.dtype));
+  line.add("{}", name(op.kv.layout));
+  if (op.kv.encoding != KvEncoding::kPlain) line.add("{}", name(op.kv.encoding));
   if (op.kv.paged()) line.add("block_size={}", op.kv.block_size());
   line.add("scale={}", op.scale);
   if (op.logits_soft_cap != 0.0) line.add("logits_soft_cap={}", op.logits_soft_cap);

@@ -13,10 +13,10 @@ constexpr std::string_view kCacheDTypes[] = {
     "auto",  "fp8_e4m3",  "fp8_e5m2", "fp8_e4m3fnuz", "int8_per_token_head", "fp8_per_token_head",
     "nvfp4", "fp8_ds_mla"};
 
-// An enumeration whose values from `first` on are spelled by `names`, in order.
+// The enumerator `index` places after `first`.
 template <class Enum>
-Enum choice(const JsonNode& node, std::initializer_list<std::string_view> names, Enum first) {
-  return static_cast<Enum>(static_cast<std::size_t>(first) + node.choice(names));
+Enum after(Enum first, std::size_t index) {
+  return static_cast<Enum>(static_cast<std::size_t>(first) + index);
 }
 
 struct Attribute {
@@ -30,7 +30,7 @@ using From = const JsonNode&;
 constexpr Attribute kAttributes[] = {
     {"kv_layout",
      [](To& to, From from) {
-       to.kv_layout = choice(from, {"varlen", "paged", "paged_packed"}, KvLayout::kVarlen);
+       to.kv_layout = after(KvLayout::kVarlen, from.choice({"varlen", "paged", "paged_packed"}));
      }},
     {"kv_cache_layout",
      [](To& to, From from) {
@@ -39,11 +39,7 @@ constexpr Attribute kAttributes[] = {
     {"block_size", [](To& to, From from) { to.block_size = from.integer(1); }},
     {"kv_cache_dtype",
      [](To& to, From from) {
-       to.kv_cache_dtype =
-           choice(from,
-                  {"auto", "fp8_e4m3", "fp8_e5m2", "fp8_e4m3fnuz", "int8_per_token_head",
-                   "fp8_per_token_head", "nvfp4", "fp8_ds_mla"},
-                  CacheDType::kAuto);
+       to.kv_cache_dtype = after(CacheDType::kAuto, from.choice(kCacheDTypes));
      }},
     {"scale", [](To& to, From from) { to.scale = from.real(); }},
     {"causal", [](To& to, From from) { to.causal = from.boolean(); }},
@@ -58,19 +54,20 @@ constexpr Attribute kAttributes[] = {
     {"logits_soft_cap", [](To& to, From from) { to.logits_soft_cap = from.real(); }},
     {"alibi_form",
      [](To& to, From from) {
-       to.alibi_form = choice(from, {"row", "context", "zero", "abs", "sqrt"}, AlibiForm::kRow);
+       to.alibi_form =
+           after(AlibiForm::kRow, from.choice({"row", "context", "zero", "abs", "sqrt"}));
      }},
     {"lse_includes_sink", [](To& to, From from) { to.lse_includes_sink = from.boolean(); }},
     {"mla_form",
      [](To& to, From from) {
-       to.mla_form = choice(from, {"absorbed", "expanded"}, MlaForm::kAbsorbed);
+       to.mla_form = after(MlaForm::kAbsorbed, from.choice({"absorbed", "expanded"}));
      }},
     {"kv_lora_rank", [](To& to, From from) { to.kv_lora_rank = from.integer(1); }},
     {"qk_rope_head_dim", [](To& to, From from) { to.qk_rope_head_dim = from.integer(0); }},
     {"qk_nope_head_dim", [](To& to, From from) { to.qk_nope_head_dim = from.integer(1); }},
     {"topk_index_space",
      [](To& to, From from) {
-       to.topk_index_space = choice(from, {"request", "slot"}, TopkIndexSpace::kRequest);
+       to.topk_index_space = after(TopkIndexSpace::kRequest, from.choice({"request", "slot"}));
      }},
     {"lse_base",
      [](To& to, From from) {

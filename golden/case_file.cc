@@ -61,8 +61,7 @@ bool has_stored_outputs(const CaseObject& object, const Safetensors& file) {
   return false;
 }
 
-// Returns the number of tensors of the file that the table describes.
-std::size_t expect_table(const DescribedTable& table, const Safetensors& file) {
+void expect_table(const DescribedTable& table, const Safetensors& file) {
   for (const auto& [name, description] : table.tensors) {
     const std::string path = fmt::format("case.{}.{}", table.name, name);
     const std::string stored_name = fmt::format("{}{}", table.prefix, name);
@@ -72,7 +71,6 @@ std::size_t expect_table(const DescribedTable& table, const Safetensors& file) {
     }
     expect_as_described(path, description, stored->second);
   }
-  return table.tensors.size();
 }
 
 void expect_every_tensor_described(const CaseObject& object, const Safetensors& file) {

@@ -21,6 +21,8 @@ constexpr std::int64_t kLengthBytes = 8;
 
 constexpr DType kStorages[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kI64,
                                DType::kI32, DType::kI8,  DType::kU8,  DType::kBool};
+constexpr std::string_view kStorageNames[] = {"F64", "F32", "F16", "BF16", "I64",
+                                              "I32", "I8",  "U8",  "BOOL"};
 
 // Length of the header in a file of `file_bytes` whose first 8 bytes are `first`.
 std::int64_t header_length(std::span<const std::byte> first, std::int64_t file_bytes) {
@@ -94,8 +96,7 @@ Range parse_range(const JsonNode& node, std::int64_t data_bytes) {
 std::pair<StoredTensor, Range> parse_tensor(const JsonNode& node, std::int64_t data_bytes) {
   node.expect_only({"dtype", "shape", "data_offsets"});
   StoredTensor tensor;
-  tensor.storage = kStorages[node.at("dtype").choice(
-      {"F64", "F32", "F16", "BF16", "I64", "I32", "I8", "U8", "BOOL"})];
+  tensor.storage = kStorages[node.at("dtype").choice(kStorageNames)];
   const JsonNode shape = node.at("shape");
   for (const JsonNode& axis : shape.elements()) tensor.shape.push_back(axis.integer(0));
 
@@ -145,26 +146,8 @@ DType storage_of(DType logical) {
 }
 
 std::string_view storage_name(DType logical) {
-  switch (storage_of(logical)) {
-    case DType::kF64:
-      return "F64";
-    case DType::kF32:
-      return "F32";
-    case DType::kF16:
-      return "F16";
-    case DType::kBF16:
-      return "BF16";
-    case DType::kI64:
-      return "I64";
-    case DType::kI32:
-      return "I32";
-    case DType::kI8:
-      return "I8";
-    case DType::kBool:
-      return "BOOL";
-    default:
-      return "U8";
-  }
+  const auto* found = std::find(std::begin(kStorages), std::end(kStorages), storage_of(logical));
+  return kStorageNames[found - kStorages];
 }
 
 Safetensors Safetensors::read(const std::filesystem::path& path) {

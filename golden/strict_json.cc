@@ -179,10 +179,9 @@ double JsonNode::real() const {
   return *value;
 }
 
-std::size_t JsonNode::choice(std::initializer_list<std::string_view> names) const {
+std::size_t JsonNode::choice(std::span<const std::string_view> names) const {
   if (value_->is_string()) {
-    const auto* found =
-        std::find(names.begin(), names.end(), value_->get_ref<const std::string&>());
+    const auto found = std::find(names.begin(), names.end(), value_->get_ref<const std::string&>());
     if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   }
   fail(fmt::format("{}{}", names.size() > 1 ? "one of " : "", fmt::join(names, ", ")));

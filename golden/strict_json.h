@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,7 +44,11 @@ class JsonNode {
   std::int64_t integer(std::int64_t min) const;  // [min, kMaxJsonInteger]
   double number() const;
   double real() const;
-  std::size_t choice(std::initializer_list<std::string_view> names) const;  // index of the string
+  // Index of the string among `names`.
+  std::size_t choice(std::span<const std::string_view> names) const;
+  std::size_t choice(std::initializer_list<std::string_view> names) const {
+    return choice(std::span(names.begin(), names.size()));
+  }
 
   // Throws "<path> is <value>, expected <expected>".
   [[noreturn]] void fail(std::string_view expected) const;

@@ -42,9 +42,8 @@ double qq_bias(const TensorView& bias, const RowPosition& at, std::int64_t k) {
 
 }  // namespace
 
-std::array<double, 3> bias_terms(const AttentionOp& op, const RowPosition& at, std::int64_t head,
+std::array<double, 3> bias_terms(const BiasSpec& bias, const RowPosition& at, std::int64_t head,
                                  std::int64_t k) {
-  const BiasSpec& bias = op.bias;
   const double slope =
       bias.alibi_form == AlibiForm::kNone ? 0.0 : value_at(bias.alibi_slopes, head);
   return {alibi(bias.alibi_form, slope, at, k), attn_bias(bias.attn_bias, at, head, k),

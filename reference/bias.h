@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "attn/operation.h"
+#include "attn/mask.h"
 
 namespace attn::reference {
 
@@ -18,7 +18,7 @@ struct RowPosition {
 
 // ALiBi, attn_bias, qq_bias, to be added in this order; 0 for one that is absent. A term of -inf
 // masks the key whatever its score is.
-std::array<double, 3> bias_terms(const AttentionOp& op, const RowPosition& at, std::int64_t head,
+std::array<double, 3> bias_terms(const BiasSpec& bias, const RowPosition& at, std::int64_t head,
                                  std::int64_t k);
 
 bool any_masks(const std::array<double, 3>& terms);

@@ -13,10 +13,6 @@ struct Side {
   std::int64_t head_size;
 };
 
-RowMatrix zero_rows(std::size_t rows, std::int64_t columns) {
-  return RowMatrix::Zero(static_cast<Eigen::Index>(rows), (columns + kLanes - 1) / kLanes * kLanes);
-}
-
 // A scale tensor of shape [1], [heads] or [requests, heads].
 double scale_of(const TensorView& scale, std::int64_t request, std::int64_t head) {
   if (!scale.present()) return 1.0;
@@ -75,6 +71,10 @@ RowMatrix gather_side(const AttentionOp& op, const Side& side, std::int64_t requ
 
 }  // namespace
 
+RowMatrix zero_rows(std::size_t rows, std::int64_t columns) {
+  return RowMatrix::Zero(static_cast<Eigen::Index>(rows), (columns + kLanes - 1) / kLanes * kLanes);
+}
+
 RowMatrix gather_keys(const AttentionOp& op, std::int64_t request, std::int64_t kv_head,
                       std::span<const std::int64_t> positions) {
   const KvCacheView& kv = op.kv;
@@ -91,10 +91,12 @@ RowMatrix gather_values(const AttentionOp& op, std::int64_t request, std::int64_
   return gather_side(op, side, request, kv_head, positions);
 }
 
-RowMatrix gather_query(const AttentionOp& op, std::int64_t token, std::int64_t head) {
-  RowMatrix row = zero_rows(1, op.head_size());
-  read_row(op.query.dtype, op.query.at(token, head), op.query.stride_bytes[2], op.head_size(),
-           scale_of(op.q_scale, 0, head / op.num_queries_per_kv()), row.data());
+RowMatrix gather_query(const TensorView& query, const TensorView& q_scale, std::int64_t token,
+                       std::int64_t head, std::int64_t kv_head) {
+  const std::int64_t head_size = query.shape[2];
+  RowMatrix row = zero_rows(1, head_size);
+  read_row(query.dtype, query.at(token, head), query.stride_bytes[2], head_size,
+           scale_of(q_scale, 0, kv_head), row.data());
   return row;
 }
 

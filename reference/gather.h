@@ -15,6 +15,9 @@ using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::R
 // Independent partial sums of a dot product.
 inline constexpr int kLanes = 8;
 
+// Zeros, [rows, columns] before padding.
+RowMatrix zero_rows(std::size_t rows, std::int64_t columns);
+
 // Rows of `positions` (keys of one request) of one KV head: [positions, head_size] and [positions,
 // head_size_v]. Value = stored code times its scales.
 RowMatrix gather_keys(const AttentionOp& op, std::int64_t request, std::int64_t kv_head,
@@ -22,7 +25,9 @@ RowMatrix gather_keys(const AttentionOp& op, std::int64_t request, std::int64_t 
 RowMatrix gather_values(const AttentionOp& op, std::int64_t request, std::int64_t kv_head,
                         std::span<const std::int64_t> positions);
 
-// One query row times q_scale: [1, head_size]. `token` counts from the start of the batch.
-RowMatrix gather_query(const AttentionOp& op, std::int64_t token, std::int64_t head);
+// One query row times q_scale (absent, [1] or [num_kv_heads]): [1, head_size]. `token` counts from
+// the start of the batch.
+RowMatrix gather_query(const TensorView& query, const TensorView& q_scale, std::int64_t token,
+                       std::int64_t head, std::int64_t kv_head);
 
 }  // namespace attn::reference

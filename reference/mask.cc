@@ -9,10 +9,10 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-BaseMask::BaseMask(const AttentionOp& op, std::int64_t request)
-    : mask_(op.mask),
-      causal_(op.mask.causal_per_req.present() ? int_at(op.mask.causal_per_req, request) != 0
-                                               : op.mask.causal) {
+BaseMask::BaseMask(const MaskSpec& mask, std::int64_t request)
+    : mask_(mask),
+      causal_(mask.causal_per_req.present() ? int_at(mask.causal_per_req, request) != 0
+                                            : mask.causal) {
   if (mask_.rswa_window != 0) prefix_len_ = int_at(mask_.rswa_prefix_lens, request);
   if (!mask_.mm_prefix_ranges.present()) return;
   for (std::int64_t i = 0; i < mask_.mm_prefix_ranges.shape[1]; ++i) {
@@ -56,12 +56,12 @@ bool BaseMask::share_range(std::int64_t q, std::int64_t k) const {
   return false;
 }
 
-bool attn_mask_allows(const AttentionOp& op, std::int64_t request, std::int64_t head,
+bool attn_mask_allows(const MaskSpec& mask, std::int64_t request, std::int64_t head,
                       std::int64_t row, std::int64_t k) {
-  const TensorView& mask = op.mask.attn_mask;
-  if (!mask.present()) return true;
-  const auto index = [&](int axis, std::int64_t i) { return mask.shape[axis] == 1 ? 0 : i; };
-  return int_at(mask, index(0, request), index(1, head), index(2, row), index(3, k)) != 0;
+  const TensorView& allowed = mask.attn_mask;
+  if (!allowed.present()) return true;
+  const auto index = [&](int axis, std::int64_t i) { return allowed.shape[axis] == 1 ? 0 : i; };
+  return int_at(allowed, index(0, request), index(1, head), index(2, row), index(3, k)) != 0;
 }
 
 }  // namespace attn::reference

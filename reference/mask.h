@@ -5,15 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "attn/operation.h"
+#include "attn/mask.h"
 
 namespace attn::reference {
 
 // Base mask of one request: everything but attn_mask and biases of -inf, which depend on the head.
-// Holds no reference to the operation.
 class BaseMask {
  public:
-  BaseMask(const AttentionOp& op, std::int64_t request);
+  BaseMask(const MaskSpec& mask, std::int64_t request);
 
   // Whether the row at absolute position q (negative when query_len > seq_len) sees key k in [0,
   // seq_len).
@@ -32,7 +31,7 @@ class BaseMask {
 };
 
 // attn_mask of one (request, head, local row, k); true when there is none.
-bool attn_mask_allows(const AttentionOp& op, std::int64_t request, std::int64_t head,
+bool attn_mask_allows(const MaskSpec& mask, std::int64_t request, std::int64_t head,
                       std::int64_t row, std::int64_t k);
 
 }  // namespace attn::reference

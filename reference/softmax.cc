@@ -51,17 +51,21 @@ Eigen::VectorXd weighted_sum_in_blocks(std::span<const double> weights,
   return total.head(head_size_v);
 }
 
-std::vector<double> exponentials(std::span<const double> scores, double shift) {
+// e^x of something that exists is never 0, however small: an infinite value under it stays
+// infinite.
+double weight(double x) { return std::max(std::exp(x), std::numeric_limits<double>::denorm_min()); }
+
+std::vector<double> weights_of(std::span<const double> scores, double shift) {
   std::vector<double> weights(scores.size());
   std::transform(scores.begin(), scores.end(), weights.begin(),
-                 [shift](double u) { return std::exp(u - shift); });
+                 [shift](double u) { return weight(u - shift); });
   return weights;
 }
 
 double log_sum_exp(std::span<const double> scores) {
   if (scores.empty()) return -kInf;
   const double shift = *std::max_element(scores.begin(), scores.end());
-  return shift + std::log(sum_in_blocks(exponentials(scores, shift)));
+  return shift + std::log(sum_in_blocks(weights_of(scores, shift)));
 }
 
 }  // namespace
@@ -86,7 +90,7 @@ State attend(const ScoredKeys& keys, const RowMatrix& values, Eigen::Index head_
   }
   const double shift =
       std::max(sink_score, *std::max_element(keys.score.begin(), keys.score.end()));
-  const std::vector<double> weights = exponentials(keys.score, shift);
+  const std::vector<double> weights = weights_of(keys.score, shift);
   const double denominator = sum_in_blocks(weights) + std::exp(sink_score - shift);
   State state;
   state.out = weighted_sum_in_blocks(weights, keys.value_row, values, head_size_v) / denominator;
@@ -98,8 +102,8 @@ State merge(const State& a, const State& b) {
   if (a.lse == -kInf) return b;
   if (b.lse == -kInf) return a;
   const double shift = std::max(a.lse, b.lse);
-  const double weight_a = std::exp(a.lse - shift);
-  const double weight_b = std::exp(b.lse - shift);
+  const double weight_a = weight(a.lse - shift);
+  const double weight_b = weight(b.lse - shift);
   const double denominator = weight_a + weight_b;
   return {(weight_a * a.out + weight_b * b.out) / denominator, shift + std::log(denominator)};
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "attn/problem.h"
 #include "attn/view.h"
@@ -36,8 +38,23 @@ struct Outputs {
   LseForm lse_form;
 };
 
-// Throws Error when a present output does not have the shape the problem asks for, or a dtype that
-// is neither `dtype` nor fixed by the operation. Backends call it before they write.
-void check_outputs(const AttentionProblem& problem, const Outputs& outputs, DType dtype);
+// One output of an operation: its name in case and result files, its place in Outputs, what it must
+// be.
+struct OutputSpec {
+  std::string_view name;
+  MutableTensorView Outputs::*view;
+  DType dtype;
+  std::vector<std::int64_t> shape;
+};
+
+// Every output the operation has, in the order of their names. `computed` is the type a backend
+// computes in: that of out, lse and logits. Caches after a write have the type and shape of the one
+// before.
+std::vector<OutputSpec> output_specs(const AttentionProblem& problem, DType computed,
+                                     LseLayout layout = LseLayout::kHeadsTokens);
+
+// Throws Error when a present output is not what output_specs says, or is none of the operation's.
+// Backends call it before they write.
+void check_outputs(const AttentionProblem& problem, const Outputs& outputs, DType computed);
 
 }  // namespace attn

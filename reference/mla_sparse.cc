@@ -1,0 +1,60 @@
+#include <optional>
+
+#include "attn/parallel.h"
+#include "reference/latent.h"
+#include "reference/mla.h"
+#include "reference/store.h"
+
+namespace attn::reference {
+namespace {
+
+// The listed slots of one token: a prefix of the list, without -1.
+std::vector<KvSlot> listed_slots(const MlaSparseOp& op, std::int64_t request, std::int64_t token) {
+  const std::int64_t listed =
+      op.topk_lens.present() ? int_at(op.topk_lens, token) : op.topk_indices.shape[1];
+  const std::int64_t block_size = op.mla.kv_cache.shape[1];
+  std::vector<KvSlot> slots;
+  for (std::int64_t i = 0; i < listed; ++i) {
+    const std::int64_t index = int_at(op.topk_indices, token, i);
+    if (index < 0) continue;
+    const std::int64_t block = op.index_space == TopkIndexSpace::kSlot
+                                   ? index / block_size
+                                   : int_at(op.mla.block_table, request, index / block_size);
+    slots.push_back({block, index % block_size});
+  }
+  return slots;
+}
+
+void solve_token(const MlaSparseOp& op, std::int64_t request, std::int64_t token,
+                 const Outputs& outputs) {
+  const MlaOp& mla = op.mla;
+  const RowMatrix keys = gather_latent(mla, listed_slots(op, request, token));
+  const RowMatrix values = first_columns(keys, mla.kv_lora_rank);
+  for (std::int64_t head = 0; head < mla.query.shape[1]; ++head) {
+    const RowMatrix query = gather_query(mla.query, {}, token, head, 0);
+    ScoredKeys scored;
+    for (Eigen::Index i = 0; i < keys.rows(); ++i) {
+      const double u = mla.scale * dot(query.data(), keys.row(i).data(), keys.cols());
+      if (u == -kInf) continue;
+      scored.score.push_back(u);
+      scored.value_row.push_back(i);
+    }
+    std::optional<double> sink;
+    if (op.sinks.present()) sink = value_at(op.sinks, head);
+    store_state(outputs, token, head,
+                attend(scored, values, mla.kv_lora_rank, sink, op.lse_includes_sink));
+  }
+}
+
+}  // namespace
+
+void mla_sparse(const MlaSparseOp& op, const Outputs& outputs) {
+  const MlaOp& mla = op.mla;
+  for (std::int64_t r = 0; r < mla.seq_lens.shape[0]; ++r) {
+    const std::int64_t first = int_at(mla.query_start_loc, r);
+    const std::int64_t count = int_at(mla.query_start_loc, r + 1) - first;
+    parallel_for(count, [&](std::int64_t i, int) { solve_token(op, r, first + i, outputs); });
+  }
+}
+
+}  // namespace attn::reference

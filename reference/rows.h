@@ -1,0 +1,52 @@
+// Softmax over the keys of every row: what attention, latent attention and differential attention
+// share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "attn/operation.h"
+#include "reference/softmax.h"
+
+namespace attn::reference {
+
+// Keys and values of a request, decoded; rows of `positions`, columns padded as RowMatrix says.
+class KeyValueSource {
+ public:
+  virtual ~KeyValueSource() = default;
+  virtual RowMatrix keys(std::int64_t request, std::int64_t kv_head,
+                         std::span<const std::int64_t> positions) const = 0;
+  virtual RowMatrix values(std::int64_t request, std::int64_t kv_head,
+                           std::span<const std::int64_t> positions) const = 0;
+};
+
+// An operation's rows without its cache. Fields as in AttentionOp.
+struct RowProblem {
+  TensorView query;  // [>= num_tokens, num_heads, head_size]
+  TensorView q_scale;
+  TensorView query_start_loc;
+  TensorView seq_lens;
+  std::int64_t num_kv_heads = 1;
+  std::int64_t head_size_v = 0;
+  double scale = 1.0;
+  double logits_soft_cap = 0.0;
+  MaskSpec mask;
+  BiasSpec bias;
+  TensorView sinks;
+  bool lse_includes_sink = true;
+  ExecSpec exec;
+
+  std::int64_t num_heads() const { return query.shape[1]; }
+  std::int64_t query_len(std::int64_t request) const {
+    return int_at(query_start_loc, request + 1) - int_at(query_start_loc, request);
+  }
+};
+
+// Receives the answer of one row. Called from several threads, for different rows.
+using TakeRow = std::function<void(std::int64_t token, std::int64_t head, const State& state)>;
+
+// Answers every row. Cost: products over visible keys only, plus one predicate test per (row, key).
+void solve_rows(const RowProblem& problem, const KeyValueSource& source, const TakeRow& take_row);
+
+}  // namespace attn::reference
