@@ -1,27 +1,41 @@
 #include "cli/answer.h"
 
 #include <chrono>
+#include <span>
 
 namespace attn::cli {
 
-Answer::Answer(const Backend& backend, const AttentionProblem& problem) {
+Answer::Answer(const Backend& backend, const CaseFile& file, const AttentionProblem& problem) {
   const Capabilities& capabilities = backend.capabilities();
   Outputs outputs;
   outputs.lse_form = capabilities.lse_form;
   for (const OutputSpec& spec : output_specs(problem, capabilities.output_dtypes.front())) {
-    if (spec.name != "lse" || capabilities.returns_lse) outputs.*spec.view = allocate(spec);
+    if (spec.name != "lse" || capabilities.returns_lse) outputs.*spec.view = allocate(file, spec);
   }
   const auto start = std::chrono::steady_clock::now();
   exec_ = run_once(backend, problem, outputs);
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-MutableTensorView Answer::allocate(const OutputSpec& spec) {
-  MutableTensorView view = contiguous(static_cast<void*>(nullptr), spec.dtype, spec.shape);
+// Memory in C order of the axes as they lie in the file: caches keep the order of the one before.
+MutableTensorView Answer::allocate(const CaseFile& file, const OutputSpec& spec) {
+  MutableTensorView view =
+      contiguous(static_cast<void*>(nullptr), spec.dtype, std::span(spec.shape));
   const auto bytes = static_cast<std::size_t>(view.num_units() * unit_bytes(spec.dtype));
   memory_.push_back(std::make_unique<std::byte[]>(bytes));
   view.data = memory_.back().get();
-  tensors_.push_back({std::string(spec.name), view});
+
+  MutableTensorView stored = view;
+  const auto described = file.outputs().find(std::string(spec.name));
+  if (described != file.outputs().end()) {
+    stored = contiguous(view.data, spec.dtype, std::span(described->second.shape));
+  }
+  tensors_.push_back({std::string(spec.name), stored});
+  if (spec.before.present()) {
+    for (int axis = 0; axis < view.rank; ++axis) {
+      view.stride_bytes[axis] = spec.before.stride_bytes[axis];
+    }
+  }
   return view;
 }
 

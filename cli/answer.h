@@ -13,8 +13,9 @@ namespace attn::cli {
 
 class Answer {
  public:
-  // Answers every output of the operation. The backend must support the problem.
-  Answer(const Backend& backend, const AttentionProblem& problem);
+  // Answers every output of the operation; those that `file` describes have the shape it says. The
+  // backend must support the problem, which is the file's.
+  Answer(const Backend& backend, const CaseFile& file, const AttentionProblem& problem);
 
   const ExecSpec& exec() const { return exec_; }
   double seconds() const { return seconds_; }  // preparing and running
@@ -22,7 +23,7 @@ class Answer {
   TensorView tensor(const std::string& name) const;  // absent when there is none
 
  private:
-  MutableTensorView allocate(const OutputSpec& spec);
+  MutableTensorView allocate(const CaseFile& file, const OutputSpec& spec);
 
   std::vector<std::unique_ptr<std::byte[]>> memory_;
   std::vector<NamedTensor> tensors_;

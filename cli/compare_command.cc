@@ -55,7 +55,7 @@ int compare_one(const GlobalOptions& options, const CompareFlags& flags) {
     return kNothingRan;
   }
   const Comparison comparison = compare_answer(
-      file, Answer(*reference.backend, problem),
+      file, Answer(*reference.backend, file, problem),
       [&](const std::string& tensor) { return actual.tensor(tensor); },
       [&](const std::string&, DType) { return tolerance; }, flags.actual);
   const bool pass = comparison.verdict() == Verdict::kPass;

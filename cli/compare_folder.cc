@@ -97,7 +97,7 @@ class FolderJudge {
       if (!file.stored_output(tensor).present()) return skipped("no stored answer");
     }
     return judged(compare_answer(
-                      file, Answer(reference, problem),
+                      file, Answer(reference, file, problem),
                       [&](const std::string& tensor) { return file.stored_output(tensor); },
                       [&](const std::string& tensor, DType) {
                         return tolerance_of(row, tensor, DType::kF64);
@@ -112,7 +112,7 @@ class FolderJudge {
     if (!fs::exists(path)) return skipped("no answer");
     const ResultFile actual = ResultFile::read(path);
     return judged(compare_answer(
-                      file, Answer(reference, problem),
+                      file, Answer(reference, file, problem),
                       [&](const std::string& tensor) { return actual.tensor(tensor); },
                       [&](const std::string& tensor, DType stored) {
                         return tolerance_of(row, tensor, stored);

@@ -34,13 +34,14 @@ using ActualTensor = std::function<TensorView(const std::string& name)>;
 // What may differ, by tensor name and storage type of the actual tensor.
 using ToleranceOf = std::function<Tolerance(const std::string& name, DType actual)>;
 
-// Compares every output that the case asks for and `expected` holds. A missing tensor, or one of a
-// wrong shape or type, is an Error naming `where`.
+// Compares every output that the case asks for and `expected` holds; caches after a write bit for
+// bit. A missing tensor, or one of a wrong shape or type, is an Error naming `where`.
 Comparison compare_answer(const CaseFile& file, const Answer& expected, const ActualTensor& actual,
                           const ToleranceOf& tolerance, const std::string& where);
 
 // What a program's own arithmetic may add to a source's tolerance, by the type it stores: `out`
-// relative to the largest |value| of the case and to the element, lse relative to 1 + |element|.
+// relative to the largest |value| of the case and to the element, lse relative to 1 + |element|,
+// what a cache write leaves nothing.
 Tolerance arithmetic_allowance(const std::string& tensor, DType stored, double vmax);
 
 }  // namespace attn::cli

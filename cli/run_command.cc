@@ -11,6 +11,7 @@
 #include "cli/backends.h"
 #include "cli/command.h"
 #include "cli/document.h"
+#include "cli/output_path.h"
 #include "cli/progress.h"
 
 namespace attn::cli {
@@ -30,14 +31,15 @@ struct CaseRun {
   std::unique_ptr<Answer> answer;  // exit 0 only
 };
 
-CaseRun run_case(const AttentionProblem& problem, const std::string& backend) {
+CaseRun run_case(const CaseFile& file, const AttentionProblem& problem,
+                 const std::string& backend) {
   CaseRun result;
   result.resolution = resolve_backend(backend, problem);
   if (!result.resolution.reasons.empty()) {
     result.exit = kNothingRan;
     return result;
   }
-  result.answer = std::make_unique<Answer>(*result.resolution.backend, problem);
+  result.answer = std::make_unique<Answer>(*result.resolution.backend, file, problem);
   return result;
 }
 
@@ -45,14 +47,6 @@ CaseRun run_case(const AttentionProblem& problem, const std::string& backend) {
 void write_answer(const CaseRun& run, const std::filesystem::path& out) {
   if (!run.answer) return;
   write_result(out, run.resolution.name, run.answer->exec(), run.answer->tensors());
-}
-
-// Answers must not replace the cases they answer.
-void expect_other_place(const std::string& cases, const std::string& out) {
-  std::error_code ignored;
-  if (std::filesystem::equivalent(cases, out, ignored)) {
-    throw Error(fmt::format("--out {} is what is to be answered", out));
-  }
 }
 
 Json run_document(const GlobalOptions& options, const RunFlags& flags, const CaseFile& file,
@@ -86,7 +80,7 @@ int run_one(const GlobalOptions& options, const RunFlags& flags) {
   expect_other_place(flags.case_path, flags.out);
   const CaseFile file = CaseFile::read(flags.case_path);
   const AttentionProblem problem = file.problem();
-  const CaseRun run = run_case(problem, flags.backend);
+  const CaseRun run = run_case(file, problem, flags.backend);
   write_answer(run, flags.out);
   if (options.json) write_json(run_document(options, flags, file, problem, run));
   if (run.exit == kNothingRan) {
@@ -121,7 +115,7 @@ Json run_row(const CaseFolder& folder, const CaseIndexRow& row, const RunFlags& 
   CaseRun run;
   try {
     const CaseFile file = CaseFile::read(folder.path / row.file);
-    run = run_case(file.problem(), flags.backend);
+    run = run_case(file, file.problem(), flags.backend);
   } catch (const Error& error) {
     return finish(kBadInput, flags.backend, Json::array({error.what()}));
   } catch (const std::bad_alloc&) {

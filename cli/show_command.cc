@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/document.h"
 #include "cli/mask_picture.h"
+#include "cli/output_path.h"
 
 namespace attn::cli {
 namespace {
@@ -59,6 +60,7 @@ Json requests_json(const std::vector<RequestMask>& masks) {
 }
 
 int show(const GlobalOptions& options, const ShowFlags& flags) {
+  expect_other_place(flags.case_path, flags.svg);
   const CaseFile file = CaseFile::read(flags.case_path);
   const AttentionProblem problem = file.problem();
   const AttentionOp* op = problem.attention();

@@ -22,7 +22,7 @@ class Lister {
     const Shape out = {op.num_tokens(), op.num_heads(), op.head_size_v()};
     std::vector<OutputSpec> specs = states(out);
     if (op.output_scale.present()) {
-      specs.push_back({"out_codes", &Outputs::out_codes, DType::kF8E4M3FN, out});
+      specs.push_back({"out_codes", &Outputs::out_codes, DType::kF8E4M3FN, out, {}});
     }
     return specs;
   }
@@ -32,7 +32,8 @@ class Lister {
     return {{"out",
              &Outputs::out,
              computed_,
-             {a.num_tokens(), a.num_heads() / 2, 2 * a.head_size_v()}}};
+             {a.num_tokens(), a.num_heads() / 2, 2 * a.head_size_v()},
+             {}}};
   }
 
   std::vector<OutputSpec> operator()(const MlaOp& op) const {
@@ -44,7 +45,7 @@ class Lister {
   std::vector<OutputSpec> operator()(const MlaSparseOp& op) const { return (*this)(op.mla); }
 
   std::vector<OutputSpec> operator()(const IndexerOp& op) const {
-    return {{"logits", &Outputs::logits, computed_, {op.query.shape[0], op.key.shape[0]}}};
+    return {{"logits", &Outputs::logits, computed_, {op.query.shape[0], op.key.shape[0]}, {}}};
   }
 
   std::vector<OutputSpec> operator()(const MergeStatesOp& op) const {
@@ -57,7 +58,7 @@ class Lister {
     std::vector<OutputSpec> specs;
     const auto add = [&](std::string_view name, MutableTensorView Outputs::*view,
                          const TensorView& before) {
-      if (before.present()) specs.push_back({name, view, before.dtype, shape_of(before)});
+      if (before.present()) specs.push_back({name, view, before.dtype, shape_of(before), before});
     };
     const bool per_token_head = cache.encoding == KvEncoding::kPerTokenHead;
     if (per_token_head) add("k_scale_cache_after", &Outputs::k_scale_cache, cache.k_scale_cache);
@@ -68,7 +69,8 @@ class Lister {
   }
 
   std::vector<OutputSpec> operator()(const MlaCacheWriteOp& op) const {
-    return {{"kv_cache_after", &Outputs::kv_cache, op.kv_cache.dtype, shape_of(op.kv_cache)}};
+    return {{"kv_cache_after", &Outputs::kv_cache, op.kv_cache.dtype, shape_of(op.kv_cache),
+             op.kv_cache}};
   }
 
  private:
@@ -76,7 +78,7 @@ class Lister {
   std::vector<OutputSpec> states(const Shape& out) const {
     const bool by_head = layout_ == LseLayout::kHeadsTokens;
     const Shape lse = by_head ? Shape{out[1], out[0]} : Shape{out[0], out[1]};
-    return {{"lse", &Outputs::lse, computed_, lse}, {"out", &Outputs::out, computed_, out}};
+    return {{"lse", &Outputs::lse, computed_, lse, {}}, {"out", &Outputs::out, computed_, out, {}}};
   }
 
   DType computed_;

@@ -37,7 +37,7 @@ bool is_sha256(std::string_view text) {
 
 // A name of a file in the folder itself.
 std::string parse_file_name(const JsonNode& node) {
-  const std::string file = node.string();
+  std::string file = node.string();
   const bool plain = !file.empty() && file != "." && file != ".." &&
                      file.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
   if (!plain) node.fail("the plain name of a file in the folder");

@@ -45,9 +45,10 @@ void CaseInputs::expect_all_taken(std::string_view context) const {
 }
 
 void CaseInputs::expect_block_size(std::string_view input, std::int64_t size) const {
-  if (attrs().block_size && *attrs().block_size != size) {
-    throw Error(fmt::format("case.attrs.block_size is {}, but the blocks of {} hold {}",
-                            *attrs().block_size, input, size));
+  const std::optional<std::int64_t>& declared = attrs().block_size;
+  if (declared && *declared != size) {
+    throw Error(fmt::format("case.attrs.block_size is {}, but the blocks of {} hold {}", *declared,
+                            input, size));
   }
 }
 

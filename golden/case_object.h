@@ -31,27 +31,29 @@ struct CaseAttributes {
   std::vector<std::string> given;  // names of all that are there, sorted
 
   std::optional<KvLayout> kv_layout;
-  bool heads_first = false;  // kv_cache_layout HND
-  std::optional<std::int64_t> block_size;
-  CacheDType kv_cache_dtype = CacheDType::kAuto;
-  std::optional<double> scale;
   std::optional<bool> causal;
+  CacheDType kv_cache_dtype = CacheDType::kAuto;
+  AlibiForm alibi_form = AlibiForm::kNone;
+  MlaForm mla_form = MlaForm::kAbsorbed;
+  TopkIndexSpace topk_index_space = TopkIndexSpace::kRequest;
+  bool heads_first = false;  // kv_cache_layout HND
+  bool mm_prefix_clamp = false;
+  bool lse_includes_sink = true;
+  bool lse_base_2 = false;
+
+  std::optional<std::int64_t> block_size;
   std::optional<std::int64_t> window_left;
   std::optional<std::int64_t> window_right;
   std::int64_t sink_token_length = 0;
   std::int64_t attention_chunk_size = 0;
   std::int64_t attention_chunk_lookback = 0;
   std::int64_t rswa_window = 0;
-  bool mm_prefix_clamp = false;
-  double logits_soft_cap = 0.0;
-  AlibiForm alibi_form = AlibiForm::kNone;
-  bool lse_includes_sink = true;
-  MlaForm mla_form = MlaForm::kAbsorbed;
   std::int64_t kv_lora_rank = 0;
   std::int64_t qk_rope_head_dim = 0;
   std::optional<std::int64_t> qk_nope_head_dim;
-  TopkIndexSpace topk_index_space = TopkIndexSpace::kRequest;
-  bool lse_base_2 = false;
+
+  std::optional<double> scale;
+  double logits_soft_cap = 0.0;
   double diff_lambda = 0.0;
   double diff_lambda_init = 0.0;
   double diff_eps = 0.0;

@@ -20,8 +20,8 @@ MergeStatesOp merge_states_operation(CaseInputs& inputs);
 CacheWriteOp cache_write_operation(CaseInputs& inputs);
 MlaCacheWriteOp mla_cache_write_operation(CaseInputs& inputs);
 
-// Throws Error unless every declared axis is one of the operation's and has the size its tensors
-// say, and outputs and truth are answers of the operation with its shapes.
+// `operation` is validated. Throws Error unless every declared axis is one of the operation's and
+// has the size its tensors say, and outputs and truth are answers of the operation with its shapes.
 void expect_declared_sizes(const CaseObject& object, const Operation& operation);
 
 }  // namespace attn::golden

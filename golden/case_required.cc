@@ -101,7 +101,9 @@ void expect_rswa_alone(const CaseObject& object) {
 void expect_required(const JsonNode& node, const CaseObject& object) {
   const CaseAttributes& attrs = object.attrs;
   expect_all(node, required_by(object.op));
-  if (object.op == OpKind::kAttention) expect_all(node, required_by(*attrs.kv_layout));
+  if (object.op == OpKind::kAttention && attrs.kv_layout) {
+    expect_all(node, required_by(*attrs.kv_layout));
+  }
   if (object.op == OpKind::kMlaCacheWrite && attrs.kv_cache_dtype != CacheDType::kAuto &&
       attrs.kv_cache_dtype != CacheDType::kFp8E4M3 &&
       attrs.kv_cache_dtype != CacheDType::kFp8DsMla) {

@@ -1,4 +1,4 @@
-// What a case declares about sizes, against what its tensors say.
+// What a case declares about sizes, against what its tensors say. The operation has been validated.
 #include <fmt/format.h>
 
 #include "attn/error.h"
@@ -13,15 +13,6 @@ struct Sizes {
   std::map<std::string_view, std::int64_t> axes;
   std::map<std::string_view, Shape> answers;
 };
-
-// num_tokens = the last entry. Not every operation's index tensors have been checked here.
-std::int64_t num_tokens(const TensorView& query_start_loc) {
-  if (query_start_loc.dtype != DType::kI32 || query_start_loc.shape[0] < 1) {
-    throw Error(fmt::format("query_start_loc is {}, expected i32 [num_reqs + 1]",
-                            to_string(query_start_loc)));
-  }
-  return int_at(query_start_loc, query_start_loc.shape[0] - 1);
-}
 
 Sizes sizes_of(const AttentionOp& op) {
   const std::int64_t tokens = op.num_tokens();
@@ -45,7 +36,7 @@ Sizes sizes_of(const DifferentialOp& op) {
 }
 
 Sizes sizes_of(const MlaOp& op) {
-  const std::int64_t tokens = num_tokens(op.query_start_loc);
+  const std::int64_t tokens = int_at(op.query_start_loc, op.seq_lens.shape[0]);
   const std::int64_t heads = op.query.shape[1];
   const std::int64_t head_size_v =
       op.form == MlaForm::kExpanded ? op.w_uv.shape[2] : op.kv_lora_rank;

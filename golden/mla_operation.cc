@@ -8,8 +8,6 @@
 namespace attn::golden {
 namespace {
 
-constexpr std::int64_t kFp8DsMlaRowBytes = 656;
-
 // kv_cache of latent rows, and how they are stored.
 struct LatentCache {
   TensorView rows;  // [num_blocks, block_size, row]
@@ -31,7 +29,6 @@ LatentCache take_latent_cache(CaseInputs& inputs) {
   cache.encoding = encoding_of(attrs.kv_cache_dtype);
   inputs.expect_block_size("kv_cache", cache.rows.shape[1]);
 
-  std::int64_t row = attrs.kv_lora_rank + attrs.qk_rope_head_dim;
   switch (attrs.kv_cache_dtype) {
     case CacheDType::kAuto:
       cache.k_scale = inputs.take_if_given("k_scale");
@@ -40,21 +37,25 @@ LatentCache take_latent_cache(CaseInputs& inputs) {
       cache.k_scale = inputs.take_if_given("k_scale");
       inputs.expect_cache_dtype("kv_cache", cache.rows, DType::kF8E4M3FN);
       break;
-    case CacheDType::kFp8DsMla:
+    case CacheDType::kFp8DsMla:  // the rows hold their scales
       inputs.expect_cache_dtype("kv_cache", cache.rows, DType::kU8);
-      row = kFp8DsMlaRowBytes;
       break;
     default:
       throw Error(fmt::format("case.attrs.kv_cache_dtype {} does not belong to {}",
                               name(attrs.kv_cache_dtype), operation_text(inputs.object().op)));
   }
-  if (cache.rows.shape[2] != row) {
-    throw Error(
-        fmt::format("kv_cache is {}, but kv_lora_rank {} and qk_rope_head_dim {} need rows "
-                    "of {}",
-                    to_string(cache.rows), attrs.kv_lora_rank, attrs.qk_rope_head_dim, row));
-  }
   return cache;
+}
+
+// A part of the written row: [tokens, size], where an attribute says the size.
+TensorView take_row_part(CaseInputs& inputs, const std::string& input, std::string_view attribute,
+                         std::int64_t size) {
+  const TensorView part = inputs.take(input, 2);
+  if (part.shape[1] != size) {
+    throw Error(
+        fmt::format("case.attrs.{} is {}, but {} is {}", attribute, size, input, to_string(part)));
+  }
+  return part;
 }
 
 MlaOp take_mla(CaseInputs& inputs) {
@@ -88,10 +89,9 @@ MlaOp mla_operation(CaseInputs& inputs) {
   MlaOp op = take_mla(inputs);
   op.exec = inputs.attrs().exec;
   if (op.form == MlaForm::kExpanded) {
-    if (!inputs.attrs().qk_nope_head_dim) {
-      throw Error("case.attrs.qk_nope_head_dim is missing, mla_form expanded needs it");
-    }
-    op.qk_nope_head_dim = *inputs.attrs().qk_nope_head_dim;
+    const std::optional<std::int64_t>& nope = inputs.attrs().qk_nope_head_dim;
+    if (!nope) throw Error("case.attrs.qk_nope_head_dim is missing, mla_form expanded needs it");
+    op.qk_nope_head_dim = *nope;
     op.w_uk = inputs.take("w_uk", 3);
     op.w_uv = inputs.take("w_uv", 3);
   }
@@ -126,8 +126,8 @@ MlaCacheWriteOp mla_cache_write_operation(CaseInputs& inputs) {
       {"kv_layout", "block_size", "kv_cache_dtype", "kv_lora_rank", "qk_rope_head_dim"}, context);
   expect_paged(inputs);
   MlaCacheWriteOp op;
-  op.kv_c = inputs.take("kv_c", 2);
-  op.k_pe = inputs.take("k_pe", 2);
+  op.kv_c = take_row_part(inputs, "kv_c", "kv_lora_rank", inputs.attrs().kv_lora_rank);
+  op.k_pe = take_row_part(inputs, "k_pe", "qk_rope_head_dim", inputs.attrs().qk_rope_head_dim);
   op.slot_mapping = inputs.take("slot_mapping", 1);
   const LatentCache cache = take_latent_cache(inputs);
   op.kv_cache = cache.rows;

@@ -67,6 +67,11 @@ int code_rank(std::uint64_t code) {
   return (code & 0x80) != 0 ? -magnitude : magnitude;
 }
 
+// What a report shows of a unit: its value, or the byte of two packed elements.
+double unit_value(DType dtype, std::uint64_t code) {
+  return elements_per_unit(dtype) == 1 ? decode(dtype, code) : static_cast<double>(code);
+}
+
 // Goes over both tensors; `ratio` takes the two elements' addresses and sets what is reported of
 // them.
 template <class Ratio>
@@ -111,6 +116,22 @@ TensorComparison compare_within(const std::string& name, const TensorView& expec
                    here.actual = decode(actual.dtype, load_code(actual.dtype, a_at));
                    here.bound = tolerance.atol + tolerance.rtol * std::fabs(here.expected);
                    return ratio_of(here.expected, here.actual, here.bound);
+                 });
+}
+
+TensorComparison compare_bits(const std::string& name, const TensorView& expected,
+                              const TensorView& actual) {
+  if (expected.dtype != actual.dtype) {
+    throw Error(fmt::format("{} is {}, expected {}", name, to_string(actual), to_string(expected)));
+  }
+  const DType dtype = expected.dtype;
+  return compare(name, expected, actual,
+                 [dtype](const std::byte* e_at, const std::byte* a_at, WorstElement& here) {
+                   const std::uint64_t e = load_code(dtype, e_at);
+                   const std::uint64_t a = load_code(dtype, a_at);
+                   here.expected = unit_value(dtype, e);
+                   here.actual = unit_value(dtype, a);
+                   return e == a ? 0.0 : kInf;
                  });
 }
 

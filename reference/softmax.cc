@@ -21,8 +21,9 @@ State nan_state(Eigen::Index head_size_v) {
 }
 State empty_state(Eigen::Index head_size_v) { return {Eigen::VectorXd::Zero(head_size_v), -kInf}; }
 
-bool any_nan(std::span<const double> values) {
-  return std::any_of(values.begin(), values.end(), [](double x) { return std::isnan(x); });
+// NaN, or +inf: infinity over infinity. (-inf is not among the scores: it masks.)
+bool any_not_finite(std::span<const double> scores) {
+  return std::any_of(scores.begin(), scores.end(), [](double u) { return !std::isfinite(u); });
 }
 
 double sum_in_blocks(std::span<const double> values) {
@@ -82,7 +83,7 @@ double dot(const double* a, const double* b, Eigen::Index length) {
 State attend(const ScoredKeys& keys, const RowMatrix& values, Eigen::Index head_size_v,
              std::optional<double> sink, bool lse_includes_sink) {
   const double sink_score = sink.value_or(-kInf);
-  if (any_nan(keys.score) || std::isnan(sink_score)) return nan_state(head_size_v);
+  if (any_not_finite(keys.score) || std::isnan(sink_score)) return nan_state(head_size_v);
   if (keys.score.empty() || sink_score == kInf) {
     State state = empty_state(head_size_v);
     state.lse = lse_includes_sink ? sink_score : log_sum_exp(keys.score);

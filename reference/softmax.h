@@ -30,8 +30,8 @@ struct ScoredKeys {
 };
 
 // Softmax over the keys, times their values. `sink` is one more term of the denominator; lse counts
-// it when lse_includes_sink. A NaN score or sink makes everything NaN; a sink of +inf takes all the
-// weight.
+// it when lse_includes_sink. A score of NaN or +inf, or a sink of NaN, makes everything NaN; a sink
+// of +inf takes all the weight.
 State attend(const ScoredKeys& keys, const RowMatrix& values, Eigen::Index head_size_v,
              std::optional<double> sink, bool lse_includes_sink);
 

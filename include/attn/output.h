@@ -45,6 +45,7 @@ struct OutputSpec {
   MutableTensorView Outputs::*view;
   DType dtype;
   std::vector<std::int64_t> shape;
+  TensorView before;  // of a cache: the one before the write; else absent
 };
 
 // Every output the operation has, in the order of their names. `computed` is the type a backend

@@ -42,6 +42,10 @@ struct TensorComparison {
 TensorComparison compare_within(const std::string& name, const TensorView& expected,
                                 const TensorView& actual, Tolerance tolerance);
 
+// Compares bit for bit; both of the same shape and type, else Error. What is allowed is 0.
+TensorComparison compare_bits(const std::string& name, const TensorView& expected,
+                              const TensorView& actual);
+
 // Compares f8_e4m3fn codes: NaN only with NaN (any NaN code), else at most `neighbours` steps
 // apart. ratio is the largest distance in codes divided by `neighbours` (infinite when that is 0).
 TensorComparison compare_codes(const std::string& name, const TensorView& expected,

@@ -11,6 +11,7 @@ Capabilities cpu_capabilities() {
                                      DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2};
   Capabilities c;
   c.operations = {OpKind::kAttention};
+  c.contracts = {"fp32"};
   c.query_dtypes = stored;
   c.kv_dtypes = stored;
   c.kv_encodings = {KvEncoding::kPlain, KvEncoding::kPerTokenHead, KvEncoding::kNvfp4};

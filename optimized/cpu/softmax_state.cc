@@ -39,27 +39,17 @@ float sum_of_weights(const float* weights) {
   return lanes[0];
 }
 
-struct PickedWeights {
-  float weights[kTileKeys];
-  std::uint8_t rows[kTileKeys];
-  int count = 0;
-};
-
-// The weights P.V multiplies: those of visible keys only, so that nothing a masked row holds can
-// enter.
-void pick(const float* weights, std::uint64_t keys, std::uint64_t infinite_or_nan,
-          PickedWeights& picked) {
-  for (; keys != 0; keys &= keys - 1) {
-    const int j = std::countr_zero(keys);
-    float weight = weights[j];
-    if (weight == 0.0f) {
-      if ((infinite_or_nan >> j & 1) == 0) continue;
-      weight = kTinyWeight;
-    }
-    picked.weights[picked.count] = weight;
-    picked.rows[picked.count] = static_cast<std::uint8_t>(j);
-    ++picked.count;
+// The keys P.V takes: visible ones only, so that nothing a masked row holds can enter, and of those
+// the ones that weigh something. An infinite or NaN value row always does.
+std::uint64_t weighty(std::uint64_t keys, std::uint64_t infinite_or_nan, float* weights) {
+  std::uint64_t zero = 0;
+  for (int j = 0; j < kTileKeys; ++j) {
+    zero |= static_cast<std::uint64_t>(weights[j] == 0.0f) << j;
   }
+  for (std::uint64_t left = keys & zero & infinite_or_nan; left != 0; left &= left - 1) {
+    weights[std::countr_zero(left)] = kTinyWeight;
+  }
+  return keys & (~zero | infinite_or_nan);
 }
 
 void scale_and_add(float* acc, float acc_factor, const float* add, float add_factor,
@@ -88,9 +78,8 @@ void add_tile(const SoftmaxStates& states, std::int64_t row, std::uint64_t keys,
   max = std::max(old_max, tile_max);
   for (int j = 0; j < kTileKeys; ++j) scores[j] = std::exp(scores[j] - max);
   const float tile_sum = sum_of_weights(scores);
-  PickedWeights picked;
-  pick(scores, keys, tile.infinite_or_nan, picked);
-  weigh_values(picked.weights, picked.rows, picked.count, tile.values, states.stride, tile_acc);
+  const std::uint64_t taken = weighty(keys, tile.infinite_or_nan, scores);
+  weigh_values(scores, taken, tile.values, states.stride, tile_acc);
   float* acc = states.acc_row(row);
   if (old_max == kMinusInfinity) {
     states.sum[row] = tile_sum;

@@ -1,6 +1,7 @@
 #include "optimized/cpu/tile_kernel.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace attn::cpu {
 
@@ -24,13 +25,14 @@ void dot_tile(const float* query, std::int64_t head_size, const float* keys, flo
   }
 }
 
-void weigh_values(const float* weights, const std::uint8_t* rows, int count, const float* values,
+void weigh_values(const float* weights, std::uint64_t keys, const float* values,
                   std::int64_t stride, float* sum) {
   for (std::int64_t d = 0; d < stride; d += kKernelLanes) {
     float total[kKernelLanes] = {};
-    for (int i = 0; i < count; ++i) {
-      const float weight = weights[i];
-      const float* value = values + rows[i] * stride + d;
+    for (std::uint64_t left = keys; left != 0; left &= left - 1) {
+      const int row = std::countr_zero(left);
+      const float weight = weights[row];
+      const float* value = values + row * stride + d;
       for (std::int64_t j = 0; j < kKernelLanes; ++j) total[j] += weight * value[j];
     }
     for (std::int64_t j = 0; j < kKernelLanes; ++j) sum[d + j] = total[j];

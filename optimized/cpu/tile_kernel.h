@@ -13,9 +13,10 @@ inline constexpr std::int64_t kDotBlock = 64;     // products a dot sums before 
 // blocks of kDotBlock, each a chain in the order of d.
 void dot_tile(const float* query, std::int64_t head_size, const float* keys, float* dots);
 
-// sum[d] = sum over i < count of weights[i] * values[rows[i], d], d < stride, a chain in the order
-// of i; stride is a multiple of kKernelLanes.
-void weigh_values(const float* weights, const std::uint8_t* rows, int count, const float* values,
+// sum[d] = sum over the bits j of `keys` of weights[j] * values[j, d], d < stride, a chain in the
+// order of j; values is [kTileKeys, stride], stride a multiple of kKernelLanes. Rows without a bit
+// are not read.
+void weigh_values(const float* weights, std::uint64_t keys, const float* values,
                   std::int64_t stride, float* sum);
 
 }  // namespace attn::cpu

@@ -1,0 +1,190 @@
+"""Case objects that are wrong in one place, for check_case_schema.py. Nothing here knows what the C++ reader does."""
+import copy
+
+DROPPED = object()
+
+
+def changed(case, path, value):
+    """A copy with another value at `path`, or without that key."""
+    if not path:
+        return value
+    case = copy.deepcopy(case)
+    parent = case
+    for step in path[:-1]:
+        parent = parent[step]
+    if value is DROPPED:
+        del parent[path[-1]]
+    else:
+        parent[path[-1]] = value
+    return case
+
+
+def all_spoiled(case, schema):
+    """(label, what a message must name, case object): one change each; first the case as it is."""
+    yield "as it is", "", case
+    yield from anywhere(case)
+    yield from operation(case, schema)
+    if "rswa_window" in case["attrs"]:
+        yield from rswa(case)
+    elif case["op"] == "attention" and case["attrs"]["kv_layout"] == "paged":
+        yield from attention(case, schema)
+
+
+def dotted(path):
+    return "case" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+
+
+def nodes(value, path=()):
+    """Every (path, value) of a case object; of the inputs only `query` is taken apart."""
+    yield path, value
+    if isinstance(value, dict) and not (len(path) == 2 and path[0] == "inputs" and path[1] != "query"):
+        for key in value:
+            yield from nodes(value[key], path + (key,))
+    elif isinstance(value, list) and value:
+        yield from nodes(value[0], path + (0,))
+
+
+def other_values(value):
+    """(what, value): other types, and values of the same type that a rule may exclude."""
+    yield "null", None
+    if isinstance(value, bool):
+        yield from (("a number", 1), ("a string", "true"))
+    elif isinstance(value, int):
+        yield from (("a string", str(value)), ("true", True), ("-1", -1), ("a fraction", value + 0.5))
+        yield from (("a float", float(value)), ("2^60", 2**60))
+    elif isinstance(value, str):
+        yield from (("a number", 1), ("an array", [value]), ("other words", "zz zz"), ("empty", ""))
+    elif isinstance(value, list):
+        yield from (("an object", {}), ("a string", "zz"), ("twice", value + value))
+    else:
+        yield from (("an array", []), ("a string", "zz"))
+
+
+def anywhere(case):
+    """Every node dropped, replaced by what it cannot be, and given an unknown key."""
+    for path, value in nodes(case):
+        place = dotted(path)
+        if path and isinstance(path[-1], str):
+            yield f"{place} dropped", place, changed(case, path, DROPPED)
+        for what, other in other_values(value):
+            yield f"{place} = {what}", place, changed(case, path, other)
+        if isinstance(value, dict):
+            unknown = changed(case, path, dict(value, zz=1))
+            yield f"{place} with an unknown key", f'{place} has the unknown key "zz"', unknown
+
+
+def operation(case, schema):
+    """The same tables under the name of another operation, an exec where there is none, a cache that is never written."""
+    for op in schema["properties"]["op"]["enum"]:
+        if op != case["op"]:
+            yield f"case.op = {op} instead of {case['op']}", "case.", changed(case, ("op",), op)
+    if case["op"] not in ("attention", "mla"):
+        place = "case.attrs.exec"
+        yield f"{place} of {case['op']}", place, changed(case, ("attrs", "exec"), {"kv_chunk": 2})
+    if case["op"] == "mla_cache_write":
+        place = "case.attrs.kv_cache_dtype"
+        for dtype in ("fp8_e5m2", "nvfp4", "int8_per_token_head"):
+            yield f"{place} = {dtype}", place, changed(case, ("attrs", "kv_cache_dtype"), dtype)
+
+
+def rswa(case):
+    """Whatever R-SWA excludes."""
+    tensor = {"dtype": "i32", "storage": "I32", "shape": [1]}
+    excluded = {"window_left": 1, "window_right": 0, "sink_token_length": 0, "attention_chunk_size": 2, "causal": False}
+    for key, value in excluded.items():
+        yield f"case.attrs.{key} beside R-SWA", f"case.attrs.{key}", changed(case, ("attrs", key), value)
+    for key in ("mm_prefix_ranges", "causal_per_req"):
+        yield f"case.inputs.{key} beside R-SWA", f"case.inputs.{key}", changed(case, ("inputs", key), tensor)
+
+
+F32 = {"dtype": "f32", "storage": "F32", "shape": [7]}
+
+
+def numbers_and_words(schema):
+    """(place, label, what a message must name, value): attributes and axes at their limits, every word and an unknown one."""
+    attrs = schema["properties"]["attrs"]["properties"]
+    rules = {f"case.attrs.{name}": rule for name, rule in attrs.items()}
+    rules.update({f"case.attrs.exec.{name}": rule for name, rule in attrs["exec"]["properties"].items()})
+    rules.update({f"case.axes.{name}": rule for name, rule in schema["properties"]["axes"]["properties"].items()})
+    for place, rule in rules.items():
+        if "enum" in rule:
+            known = f'{place} is "zz zz", expected one of {", ".join(rule["enum"])}'
+            yield place, "other words", known, "zz zz"
+            yield from ((place, word, "case.", word) for word in rule["enum"])
+        else:
+            others = (None, [], {"zz": 1}, "zz")
+            yield from ((place, f"another type: {value}", place, value) for value in others)
+            yield from ((place, f"{value}", "", value) for value in (-1, 0, 1, True, "0x1p-1"))
+    for flag in schema["properties"]["flags"]["items"]["enum"]:
+        yield "case.flags", flag, "", [flag]
+    for result in schema["properties"]["result"]["enum"]:
+        yield "case.result", result, "", result
+
+
+def tensors(schema):
+    """As numbers_and_words: every tensor and every type that the schema lists."""
+    for table in ("outputs", "truth"):
+        for name in schema["properties"][table]["properties"]:
+            dtype, storage = ("f8_e4m3fn", "U8") if name == "out_codes" else ("f32", "F32")
+            place = f"case.{table}.{name}"
+            yield place, "a tensor of the format", "", dict(F32, dtype=dtype, storage=storage)
+            yield place, "a tensor of logical type bool", "", dict(F32, dtype="bool", storage="BOOL")
+    for name in schema["definitions"]["inputs"]["properties"]:
+        yield f"case.inputs.{name}", "a tensor of the format", "", F32
+    types = schema["definitions"]["tensor"]["properties"]
+    for dtype in types["dtype"]["enum"] + ["i4", "f8"]:
+        storage = "U8" if dtype[:2] in ("f8", "f4", "i4") else dtype.upper()
+        description = dict(F32, dtype=dtype, storage=storage)
+        yield "case.inputs.query", f"of type {dtype}", "case.inputs.query.dtype", description
+    for storage in types["storage"]["enum"]:
+        description = dict(F32, dtype="f16" if storage == "F32" else "f32", storage=storage)
+        yield "case.inputs.query", f"stored as {storage}", "", description
+
+
+SCALES = {
+    "not a number": "nan",
+    "too large": "0x1p+1024",
+    "too fine": "0x1.00000000000001p+0",
+    "decimal": "1.5",
+    "in capitals": "0X1P+0",
+    "not normalised": "0x10p+0",
+    "a word": "infinity",
+    "negative": "-0x1p+0",
+}
+
+EXECS = {
+    "splits and chunks": {"num_splits": 2, "kv_chunk": 2},
+    "an interleave alone": {"dcp_interleave": 2},
+    "nothing": {},
+    "everything": {"kv_chunk": 1, "common_prefix_len": 0, "dcp_size": 2, "dcp_interleave": 2},
+}
+
+TEXTS = {
+    "case.id": ("-a", "a b", "a/b", "\u00e9", "A.1_b-c"),
+    "case.variant": ("A", "1a", "a-b", "_a"),
+    "case.flags": (["zz"], ["poisoned", "poisoned"]),
+}
+
+
+def attention(case, schema):
+    """All that the schema lists, and what only an author who knows the format would spoil."""
+
+    def change(label, place, value, names=None):
+        path = tuple(place.split(".")[1:])
+        base = case if path[0] in case else dict(case, **{path[0]: {}})
+        return f"{place} = {label}", place if names is None else names, changed(base, path, value)
+
+    for place, label, names, value in (*numbers_and_words(schema), *tensors(schema)):
+        yield change(label, place, value, names)
+    yield change("nothing", "case.inputs.query.shape", [])
+    yield change("of no operation", "case.axes.num_layers", 1, 'case.axes has the unknown key "num_layers"')
+    yield change("a conditioning tensor", "case.cond", {"mass": F32})
+    yield change("a conditioning tensor in capitals", "case.cond", {"Mass": F32})
+    yield change("a conditioning tensor of f16", "case.cond", {"mass": dict(F32, dtype="f16", storage="F16")})
+    for label, value in SCALES.items():
+        yield change(label, "case.attrs.scale", value)
+    for label, value in EXECS.items():
+        yield change(label, "case.attrs.exec", value)
+    for place, values in TEXTS.items():
+        for value in values:
+            yield change(f"{value}", place, value)

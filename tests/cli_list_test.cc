@@ -1,0 +1,72 @@
+// attn-oracle list
+#include <set>
+
+#include "tests/cli_expectations.h"
+
+namespace attn {
+namespace {
+
+Json listed(const std::string& topic) {
+  const CommandOutput output = attn_oracle({"list", topic, "--json"});
+  EXPECT_EQ(output.exit, 0) << output.err;
+  const Json document = document_of(output);
+  expect_document_form(document, "list", 0);
+  EXPECT_EQ(keys_of(document),
+            (std::vector<std::string>{"format", "version", "replay", "topic", "items", "exit"}));
+  EXPECT_EQ(document["topic"], topic);
+  EXPECT_TRUE(document["items"].is_array());
+  return document["items"];
+}
+
+TEST(ListCommand, AnswersEveryTopic) {
+  for (const char* topic :
+       {"backends", "described", "variants", "families", "faults", "contracts", "facts"}) {
+    listed(topic);
+    EXPECT_EQ(attn_oracle({"list", topic}).exit, 0) << topic;
+  }
+}
+
+TEST(ListCommand, DefaultTopicIsBackends) {
+  EXPECT_EQ(attn_oracle({"list"}).out, attn_oracle({"list", "backends"}).out);
+}
+
+TEST(ListCommand, BackendsSayWhatTheyAre) {
+  std::set<std::string> names;
+  for (const Json& item : listed("backends")) {
+    const std::vector<std::string> keys = keys_of(item);
+    ASSERT_GE(keys.size(), 5U);
+    EXPECT_EQ(std::vector<std::string>(keys.begin(), keys.begin() + 5),
+              (std::vector<std::string>{"name", "usable", "reason", "ops", "contracts"}));
+    EXPECT_EQ(item["usable"].get<bool>(), item["reason"] == "") << item;
+    EXPECT_EQ(item["usable"].get<bool>(), !item["ops"].empty()) << item;
+    EXPECT_EQ(item["usable"].get<bool>(), !item["contracts"].empty()) << item;
+    names.insert(item["name"]);
+  }
+  for (const char* name : {"REFERENCE", "REFERENCE_FAST", "CPU", "SIMT_FLASH", "SIMT_DECODE",
+                           "SIMT_MLA", "CUDA_FLASH", "CUDA_DECODE", "CUDA_MLA", "CUBLAS"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
+TEST(ListCommand, ReferenceAndCpuAreAlwaysUsable) {
+  for (const Json& item : listed("backends")) {
+    const bool is_cpu = item["name"] == "CPU";
+    EXPECT_TRUE((!is_cpu && item["name"] != "REFERENCE") || item["usable"].get<bool>());
+    if (!is_cpu) continue;
+    const auto isas = item["isas"].get<std::set<std::string>>();
+    EXPECT_TRUE(isas.contains("portable"));
+    EXPECT_TRUE(isas.contains(item["isa"]));
+    EXPECT_EQ(item["contracts"], Json::array({"fp32"}));
+  }
+}
+
+TEST(ListCommand, TextNamesEveryBackendWithItsReason) {
+  const std::string text = attn_oracle({"list"}).out;
+  for (const Json& item : listed("backends")) {
+    EXPECT_NE(text.find(item["name"].get<std::string>()), std::string::npos);
+    EXPECT_NE(text.find(item["reason"].get<std::string>()), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace attn

@@ -1,0 +1,107 @@
+// Files that a command writes: whole or not at all.
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "tests/cli_expectations.h"
+#include "tests/counting_case.h"
+
+namespace attn {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+// What a command writes, and the words that make it write to a path.
+struct Writer {
+  const char* name;
+  Words before;
+};
+
+class OutputFile : public testing::TestWithParam<Writer> {
+ protected:
+  OutputFile() {
+    folder_.write("case", CountingCase().bytes());
+    setting_.folder = folder_.path();
+  }
+
+  CommandOutput write_to(const std::string& path) const {
+    Words words = GetParam().before;
+    words.push_back(path);
+    return attn_oracle(words, setting_);
+  }
+  std::set<std::string> names() const {
+    const auto list = folder_.names();
+    return {list.begin(), list.end()};
+  }
+
+  TemporaryFolder folder_;
+  CommandSetting setting_;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, OutputFile,
+    testing::Values(Writer{"Run", {"run", "--case", "case", "--backend", "CPU", "--out"}},
+                    Writer{"ShowSvg", {"show", "--case", "case", "--svg"}}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST_P(OutputFile, ReplacesWhatWasThere) {
+  ASSERT_EQ(write_to("y").exit, 0);
+  const std::string right = text_of(folder_.path() / "y");
+  EXPECT_FALSE(right.empty());
+  folder_.write("y", std::string(100000, 'x'));
+  ASSERT_EQ(write_to("y").exit, 0);
+  EXPECT_EQ(text_of(folder_.path() / "y"), right);
+  EXPECT_EQ(names(), (std::set<std::string>{"case", "y"}));
+}
+
+TEST_P(OutputFile, UnwritableTargetIsTwoAndLeavesNothing) {
+  folder_.write("file", std::string("mine"));
+  fs::create_directory(folder_.path() / "folder");
+  ASSERT_EQ(::mkfifo((folder_.path() / "pipe").c_str(), 0666), 0);
+  const std::set<std::string> before = names();
+  for (const std::string& target :
+       {std::string("file/y"), std::string("missing/y"), std::string("folder"), std::string("."),
+        std::string("/dev/full"), std::string("/dev/null"), std::string("pipe"), std::string("y/"),
+        std::string(300, 'y'), std::string(5000, 'y')}) {
+    expect_refused(write_to(target), target + ": ");
+    EXPECT_EQ(names(), before) << target;
+  }
+  EXPECT_EQ(text_of(folder_.path() / "file"), "mine");
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "folder"));
+}
+
+TEST_P(OutputFile, FileLimitIsTwoAndKeepsTheOldFile) {
+  folder_.write("y", std::string("mine"));
+  setting_.max_file_bytes = 64;
+  expect_refused(write_to("y"), "y: cannot write");
+  EXPECT_EQ(text_of(folder_.path() / "y"), "mine");
+  EXPECT_EQ(names(), (std::set<std::string>{"case", "y"}));
+}
+
+TEST_P(OutputFile, FullDiskIsTwoAndLeavesNothing) {
+  const fs::path disk = folder_.path() / "disk";
+  fs::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=16k") != 0) {
+    GTEST_SKIP() << "needs the right to mount";
+  }
+  { std::ofstream(disk / "fill") << std::string(1 << 20, 'x'); }
+  const CommandOutput output = write_to("disk/y");
+  std::set<std::string> left;
+  for (const auto& entry : fs::directory_iterator(disk)) left.insert(entry.path().filename());
+  EXPECT_EQ(::umount(disk.c_str()), 0);
+  expect_refused(output, "disk/y: cannot write");
+  EXPECT_EQ(left, (std::set<std::string>{"fill"}));
+}
+
+TEST_P(OutputFile, DoesNotReplaceTheCaseItReads) {
+  const std::string before = text_of(folder_.path() / "case");
+  fs::create_symlink("case", folder_.path() / "link");
+  fs::create_hard_link(folder_.path() / "case", folder_.path() / "other-name");
+  for (const char* same : {"case", "./case", "link", "other-name"}) {
+    expect_refused(write_to(same), same);
+    EXPECT_EQ(text_of(folder_.path() / "case"), before);
+  }
+}
+
+}  // namespace
+}  // namespace attn
