@@ -12,8 +12,8 @@ endfunction()
 
 attn_add_script_test(lint.conventions lint scripts/lint_conventions.py)
 if(TARGET attn_cli)
-  attn_add_script_test(schema.reader_and_schema_agree unit scripts/check_case_schema.py golden/schema/case.schema.json
+  attn_add_script_test(schema.reader_and_schema_agree schema scripts/check_case_schema.py golden/schema/case.schema.json
                        tests/data/third_party $<TARGET_FILE:attn_cli>)
-  attn_add_script_test(schema.documented_examples_work unit scripts/check_format_examples.py docs/case_format.md
+  attn_add_script_test(schema.documented_examples_work schema scripts/check_format_examples.py docs/case_format.md
                        tests/data/third_party $<TARGET_FILE:attn_cli>)
 endif()
