@@ -179,6 +179,16 @@ KeySet visible_keys(const LogicalProblem& problem, std::int64_t r, std::int64_t 
   return keys;
 }
 
+VisibleKeys::VisibleKeys(const LogicalProblem& problem) {
+  for (std::int64_t r = 0; r < static_cast<std::int64_t>(problem.requests.size()); ++r) {
+    for (std::int64_t h = 0; h < problem.num_heads; ++h) {
+      for (std::int64_t row = 0; row < problem.request(r).query_len(); ++row) {
+        keys_[{r, h, row}] = visible_keys(problem, r, h, row);
+      }
+    }
+  }
+}
+
 Answer answer_by_definition(const LogicalProblem& problem) {
   Answer answer;
   answer.num_tokens = problem.num_tokens();

@@ -3,7 +3,9 @@
 // backend.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <set>
 
 #include "property_tests/answer.h"
@@ -17,6 +19,19 @@ using KeySet = std::set<std::int64_t>;
 // away. (A score of -inf from the data itself is not considered.)
 KeySet visible_keys(const LogicalProblem& problem, std::int64_t r, std::int64_t head,
                     std::int64_t row);
+
+// visible_keys of every row of a problem, worked out once.
+class VisibleKeys {
+ public:
+  explicit VisibleKeys(const LogicalProblem& problem);
+
+  const KeySet& of(std::int64_t r, std::int64_t head, std::int64_t row) const {
+    return keys_.at({r, head, row});
+  }
+
+ private:
+  std::map<std::array<std::int64_t, 3>, KeySet> keys_;
+};
 
 // The answer: out, lse in double, rounded once from long double. No output codes.
 Answer answer_by_definition(const LogicalProblem& problem);

@@ -133,6 +133,7 @@ TEST_P(Partition, PhysicalShardsMergeToTheWhole) {
       LogicalProblem alone = request_alone(problem, r);
       alone.settings.lse_includes_sink = true;
       const Answer whole = answer(alone, config.memory);
+      const VisibleKeys visible(alone);
       Answer sum = sink_part(alone, whole);
       for (std::int64_t rank = 0; rank < ranks; ++rank) {
         std::vector<std::int64_t> positions;
@@ -147,7 +148,7 @@ TEST_P(Partition, PhysicalShardsMergeToTheWhole) {
         shard.sinks = {};
         keep_keys(shard.request(0), positions);
         hide_keys(shard, [&](auto, auto h, auto row, auto k) {
-          return !visible_keys(alone, 0, h, row).contains(positions[static_cast<std::size_t>(k)]);
+          return !visible.of(0, h, row).contains(positions[static_cast<std::size_t>(k)]);
         });
         sum = merged(sum, answer(shard, config.memory));
       }

@@ -1,6 +1,7 @@
 // NaN, infinities and scores at the end of the range.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -186,15 +187,20 @@ TEST_P(SpecialValues, HugeScoresShareTheWeightAmongTheLargest) {
   for_all(space,
           [&](const ProblemConfig& config) {  // in one pass: lse of a part has lost its count
             const LogicalProblem huge = with_huge_scores(config, draw_problem(config));
+            const VisibleKeys visible(huge);
+            const auto is_positive = [&](std::int64_t r, std::int64_t h, std::int64_t row,
+                                         std::int64_t k) {
+              return query_value(huge, r, row, h, 0) * key_value(huge, r, k, h / config.group, 0) >
+                     0.0;
+            };
             LogicalProblem uniform = huge;  // the largest of a row weigh alike, the others nothing
             hide_keys(uniform, [&](auto r, auto h, auto row, auto k) {
-              const std::int64_t kv_head = h / config.group;
-              const double q = query_value(huge, r, row, h, 0);
-              const KeySet keys = visible_keys(huge, r, h, row);
-              const bool positive = std::any_of(keys.begin(), keys.end(), [&](std::int64_t other) {
-                return q * key_value(huge, r, other, kv_head, 0) > 0.0;
-              });
-              return positive && q * key_value(huge, r, k, kv_head, 0) < 0.0;
+              const KeySet& keys = visible.of(r, h, row);
+              return !is_positive(r, h, row, k) &&
+                     std::any_of(keys.begin(), keys.end(),
+                                 [&, rr = r, hh = h, i = row](std::int64_t other) {
+                                   return is_positive(rr, hh, i, other);
+                                 });
             });
             for (LogicalRequest& request : uniform.requests) request.query.fill(0);
             const Answer actual = answer(huge, config.memory);
