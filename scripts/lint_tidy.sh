@@ -15,10 +15,10 @@ if [ ! -f "$build_dir/compile_commands.json" ]; then
   echo "no compile_commands.json in $build_dir (configure with a preset); nothing was checked"
   exit 77
 fi
-sources="^$PWD/(core|reference|judge|optimized|selector|composite|golden|property_tests|cli)/"
-if ! grep -oE '"file": "[^"]*' "$build_dir/compile_commands.json" | cut -c10- | grep -qE "$sources"; then
+sources="$PWD/(core|reference|judge|optimized|selector|composite|golden|property_tests|cli)/"
+if ! grep -qE "\"file\": \"$sources" "$build_dir/compile_commands.json"; then
   echo "compile_commands.json in $build_dir names no source of the product"
   exit 1
 fi
-run-clang-tidy-16 -quiet -p "$build_dir" ${2:+-checks="$2"} "$sources" 2>&1 |
+run-clang-tidy-16 -quiet -p "$build_dir" ${2:+-checks="$2"} "^$sources" 2>&1 |
   { grep -vE '^clang-tidy-16 |^[0-9]+ warnings? generated|^$' || true; }
