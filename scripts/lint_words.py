@@ -25,10 +25,10 @@ def files(root):
 
 def offences(root):
     for path in files(root):
-        for number, line in enumerate(path.read_bytes().splitlines(), 1):
-            match = WORDS.search(line)
-            if match:
-                yield f"{path.relative_to(root)}:{number}: {match.group().decode()}"
+        content = path.read_bytes()
+        for match in WORDS.finditer(content):
+            line = content.count(b"\n", 0, match.start()) + 1
+            yield f"{path.relative_to(root)}:{line}: {match.group().decode()}"
 
 
 def main():

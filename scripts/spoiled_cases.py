@@ -2,6 +2,7 @@
 import copy
 
 DROPPED = object()
+MUST_FIT = "(the schema must accept it)"  # what no message names: there is no message for what the format lists
 
 
 def changed(case, path, value):
@@ -93,6 +94,7 @@ def rswa(case):
     excluded = {"window_left": 1, "window_right": 0, "sink_token_length": 0, "attention_chunk_size": 2, "causal": False}
     for key, value in excluded.items():
         yield f"case.attrs.{key} beside R-SWA", f"case.attrs.{key}", changed(case, ("attrs", key), value)
+    yield "case.attrs.rswa_window = 0", "case.attrs.rswa_window", changed(case, ("attrs", "rswa_window"), 0)
     for key in ("mm_prefix_ranges", "causal_per_req"):
         yield f"case.inputs.{key} beside R-SWA", f"case.inputs.{key}", changed(case, ("inputs", key), tensor)
 
@@ -100,25 +102,36 @@ def rswa(case):
 F32 = {"dtype": "f32", "storage": "F32", "shape": [7]}
 
 
+def right_value(rule):
+    """One value that a rule for a number or flag accepts."""
+    by_type = {"boolean": True, "integer": 1, "#/definitions/count": 1, "#/definitions/real": "0x1p-1"}
+    return by_type[rule.get("type") or rule["$ref"]]
+
+
 def numbers_and_words(schema):
     """(place, label, what a message must name, value): attributes and axes at their limits, every word and an unknown one."""
     attrs = schema["properties"]["attrs"]["properties"]
-    rules = {f"case.attrs.{name}": rule for name, rule in attrs.items()}
-    rules.update({f"case.attrs.exec.{name}": rule for name, rule in attrs["exec"]["properties"].items()})
+    rules = {f"case.attrs.{name}": rule for name, rule in attrs.items() if name not in ("exec", "rswa_window")}
     rules.update({f"case.axes.{name}": rule for name, rule in schema["properties"]["axes"]["properties"].items()})
     for place, rule in rules.items():
         if "enum" in rule:
-            known = f'{place} is "zz zz", expected one of {", ".join(rule["enum"])}'
-            yield place, "other words", known, "zz zz"
-            yield from ((place, word, "case.", word) for word in rule["enum"])
+            yield place, "other words", f'{place} is "zz zz", expected one of {", ".join(rule["enum"])}', "zz zz"
+            needs_tensors = place == "case.attrs.kv_layout"
+            yield from ((place, word, "case." if needs_tensors else MUST_FIT, word) for word in rule["enum"])
         else:
-            others = (None, [], {"zz": 1}, "zz")
-            yield from ((place, f"another type: {value}", place, value) for value in others)
-            yield from ((place, f"{value}", "", value) for value in (-1, 0, 1, True, "0x1p-1"))
+            yield from ((place, f"another type: {value}", place, value) for value in (None, [], {"zz": 1}, "zz"))
+            for value in (-1, 0, 1, True, "0x1p-1"):
+                right = repr(value) == repr(right_value(rule))
+                yield place, f"{value}", MUST_FIT if right else place, value
+    for name in attrs["exec"]["properties"]:
+        place, others = f"case.attrs.exec.{name}", {"dcp_size": 2} if name == "dcp_interleave" else {}
+        for value in (None, -1, 0, 1, 1.5, True, "1"):
+            names = MUST_FIT if repr(value) == "1" else place
+            yield "case.attrs.exec", f"{name} of {value!r}", names, dict(others, **{name: value})
     for flag in schema["properties"]["flags"]["items"]["enum"]:
-        yield "case.flags", flag, "", [flag]
+        yield "case.flags", flag, MUST_FIT, [flag]
     for result in schema["properties"]["result"]["enum"]:
-        yield "case.result", result, "", result
+        yield "case.result", result, MUST_FIT, result
 
 
 def tensors(schema):
@@ -127,18 +140,26 @@ def tensors(schema):
         for name in schema["properties"][table]["properties"]:
             dtype, storage = ("f8_e4m3fn", "U8") if name == "out_codes" else ("f32", "F32")
             place = f"case.{table}.{name}"
-            yield place, "a tensor of the format", "", dict(F32, dtype=dtype, storage=storage)
-            yield place, "a tensor of logical type bool", "", dict(F32, dtype="bool", storage="BOOL")
+            yield place, "a tensor of the format", MUST_FIT, dict(F32, dtype=dtype, storage=storage)
+            yield place, "a tensor of logical type bool", place, dict(F32, dtype="bool", storage="BOOL")
+            yield place, "no tensor", place, {"dtype": dtype}
     for name in schema["definitions"]["inputs"]["properties"]:
-        yield f"case.inputs.{name}", "a tensor of the format", "", F32
+        yield f"case.inputs.{name}", "a tensor of the format", MUST_FIT, F32
     types = schema["definitions"]["tensor"]["properties"]
     for dtype in types["dtype"]["enum"] + ["i4", "f8"]:
+        known = dtype not in ("i4", "f8")
         storage = "U8" if dtype[:2] in ("f8", "f4", "i4") else dtype.upper()
-        description = dict(F32, dtype=dtype, storage=storage)
-        yield "case.inputs.query", f"of type {dtype}", "case.inputs.query.dtype", description
+        names = MUST_FIT if known else "case.inputs.query.dtype"
+        yield "case.inputs.query", f"of type {dtype}", names, dict(F32, dtype=dtype, storage=storage)
     for storage in types["storage"]["enum"]:
         description = dict(F32, dtype="f16" if storage == "F32" else "f32", storage=storage)
-        yield "case.inputs.query", f"stored as {storage}", "", description
+        yield "case.inputs.query", f"stored as {storage}", MUST_FIT, description
+    for dtype in ("f32", "f64"):
+        yield "case.cond", f"a conditioning tensor of {dtype}", MUST_FIT, {"mass": dict(F32, dtype=dtype, storage=dtype.upper())}
+    yield "case.cond", "a conditioning tensor of f16", "case.cond.mass.dtype", {"mass": dict(F32, dtype="f16", storage="F16")}
+    yield "case.cond", "a conditioning tensor in capitals", 'case.cond has the key "Mass"', {"Mass": F32}
+    yield "case.cond", "no tensor", "case.cond.mass", {"mass": {"dtype": "f32"}}
+    yield "case.cond", "no table", "case.cond", []
 
 
 SCALES = {
@@ -178,9 +199,6 @@ def attention(case, schema):
         yield change(label, place, value, names)
     yield change("nothing", "case.inputs.query.shape", [])
     yield change("of no operation", "case.axes.num_layers", 1, 'case.axes has the unknown key "num_layers"')
-    yield change("a conditioning tensor", "case.cond", {"mass": F32})
-    yield change("a conditioning tensor in capitals", "case.cond", {"Mass": F32})
-    yield change("a conditioning tensor of f16", "case.cond", {"mass": dict(F32, dtype="f16", storage="F16")})
     for label, value in SCALES.items():
         yield change(label, "case.attrs.scale", value)
     for label, value in EXECS.items():
