@@ -46,12 +46,18 @@ int compare_one(const GlobalOptions& options, const CompareFlags& flags) {
   doc["backend"] = actual.backend();
   doc["contract"] = nullptr;
   const Resolution reference = resolve_backend("REFERENCE", problem);
+  std::string skipped;
   if (!reference.reasons.empty()) {
+    skipped = fmt::format("REFERENCE: {}", fmt::join(reference.reasons, "; "));
+  } else if (file.outputs().empty()) {
+    skipped = "the case asks for no output";
+  }
+  if (!skipped.empty()) {
     doc["verdict"] = name(Verdict::kSkipped);
-    doc["reason"] = fmt::format("REFERENCE: {}", fmt::join(reference.reasons, "; "));
+    doc["reason"] = skipped;
     doc["exit"] = kNothingRan;
     if (options.json) write_json(doc);
-    write_error(fmt::format("{} skipped: {}", file.id(), doc["reason"].get<std::string>()));
+    write_error(fmt::format("{} skipped: {}", file.id(), skipped));
     return kNothingRan;
   }
   const Comparison comparison = compare_answer(

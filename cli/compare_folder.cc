@@ -54,6 +54,7 @@ class FolderJudge {
     if (!reference.reasons.empty()) {
       return skipped(fmt::format("REFERENCE: {}", fmt::join(reference.reasons, "; ")));
     }
+    if (file.outputs().empty()) return skipped("the case asks for no output");
     return actual_dir_.empty() ? judge_stored(row, file, problem, *reference.backend)
                                : judge_actual(row, file, problem, *reference.backend);
   }

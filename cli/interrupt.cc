@@ -23,6 +23,7 @@ void install_interrupt_handlers() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
   // A reader that closes the pipe early: an error of the write, not a signal.
   std::signal(SIGPIPE, SIG_IGN);
   // The same for a file that would exceed the shell's limit.

@@ -103,10 +103,14 @@ bool as_expected(CaseResult result, int exit) {
   return false;
 }
 
-// An error of the case or of the backend is its answer; one of writing Y ends the run.
+// An error of the case or of the backend is its answer; one of writing Y ends the run. A case that
+// is not answered leaves no Y, also none of an earlier run.
 Json run_row(const CaseFolder& folder, const CaseIndexRow& row, const RunFlags& flags) {
   Json line = {{"id", row.id}};
+  const std::filesystem::path out = std::filesystem::path(flags.out) / (row.id + ".safetensors");
   const auto finish = [&](int exit, const std::string& backend, const Json& reasons) {
+    std::error_code absent;
+    if (exit != kPassed) std::filesystem::remove(out, absent);
     line["exit"] = exit;
     line["backend"] = backend;
     line["reasons"] = reasons;
@@ -123,7 +127,7 @@ Json run_row(const CaseFolder& folder, const CaseIndexRow& row, const RunFlags& 
   } catch (const std::exception& error) {
     return finish(kFailed, flags.backend, Json::array({error.what()}));
   }
-  write_answer(run, std::filesystem::path(flags.out) / (row.id + ".safetensors"));
+  write_answer(run, out);
   return finish(run.exit, run.resolution.name, run.resolution.reasons);
 }
 

@@ -91,7 +91,8 @@ class TemporaryFile {
 void expect_replaceable(const std::filesystem::path& path) {
   if (!path.has_filename()) throw Error("cannot write: the path names no file");
   struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0) return;
+  if (::lstat(path.c_str(), &status) != 0) return;
+  if (S_ISLNK(status.st_mode)) throw Error("cannot write: it is a symbolic link");
   if (S_ISDIR(status.st_mode)) throw Error("cannot write: it is a folder");
   if (!S_ISREG(status.st_mode)) throw Error("cannot write: it is not a regular file");
 }

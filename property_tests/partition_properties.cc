@@ -56,9 +56,10 @@ Answer sink_part(const LogicalProblem& problem, const Answer& like) {
   return sinks;
 }
 
-// Merging rounds like one more part for every part: the bound of an exec covers it.
-Closeness merging_bound(LogicalProblem problem, DType dtype) {
-  problem.settings.exec.num_splits = 1;
+// For answers merged from `parts` parts: as if an exec had asked for them.
+Closeness merging_bound(LogicalProblem problem, DType dtype, std::int64_t parts) {
+  problem.settings.exec = {};
+  problem.settings.exec.num_splits = parts;
   return twice_rounding(problem, dtype);
 }
 
@@ -81,7 +82,7 @@ TEST_P(Partition, PartsOfTheKeysMergeToTheWholeInAnyOrder) {
       parts.push_back(answer(keys, config.memory));
     }
     const Answer sinks = sink_part(problem, whole);
-    const Closeness allowed = merging_bound(problem, whole.dtype);
+    const Closeness allowed = merging_bound(problem, whole.dtype, 4);
     expect_none(
         "one pass and ((0 + 1) + 2) + sink",
         difference(whole, merged(merged(merged(parts[0], parts[1]), parts[2]), sinks), allowed));
@@ -153,7 +154,7 @@ TEST_P(Partition, PhysicalShardsMergeToTheWhole) {
         sum = merged(sum, answer(shard, config.memory));
       }
       expect_none(fmt::format("request {} whole and on {} ranks", r, ranks),
-                  difference(whole, sum, merging_bound(alone, whole.dtype)));
+                  difference(whole, sum, merging_bound(alone, whole.dtype, ranks + 1)));
     }
   });
 }
@@ -184,7 +185,7 @@ TEST_P(Partition, CommonPrefixThenTheRestGivesTheWhole) {
       expect_none(
           fmt::format("request {} whole and cut at key {}", r, common),
           difference(whole, merged(answer(prefix, config.memory), answer(rest, config.memory)),
-                     merging_bound(alone, whole.dtype)));
+                     merging_bound(alone, whole.dtype, 2)));
     }
   });
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <sstream>

@@ -46,6 +46,16 @@ double largest_dot(const LogicalProblem& p) {
   return std::fabs(p.settings.scale) * largest;
 }
 
+// Parts that an exec cuts n keys into, at most.
+double num_parts(const ExecSpec& exec, double n) {
+  double parts = 1.0;
+  if (exec.num_splits != 0) parts *= static_cast<double>(exec.num_splits);
+  if (exec.kv_chunk != 0) parts *= std::ceil(n / static_cast<double>(exec.kv_chunk));
+  if (exec.has_common_prefix) parts *= 2.0;
+  if (exec.dcp_size != 0) parts *= static_cast<double>(exec.dcp_size);
+  return std::min(parts, n + 1.0);
+}
+
 }  // namespace
 
 double largest_value(const LogicalProblem& p) {
@@ -85,7 +95,8 @@ Closeness rounding_bound(const LogicalProblem& p, DType dtype) {
   const double score = (static_cast<double>(p.head_size) + 8.0) * a + 8.0 * b + 8.0 * c;
   const double weight = score + 8.0 * all + 8.0;
   const double sums = n + 16.0 + (n / 64.0 + 1.0) * (8.0 + 2.0 * all);
-  const double parts = p.settings.exec.any() ? n * (8.0 + 8.0 * (all + ln_n)) : 0.0;
+  const double parts =
+      p.settings.exec.any() ? num_parts(p.settings.exec, n) * (8.0 + 8.0 * (all + ln_n)) : 0.0;
   const double relative = u * (2.0 * (weight + sums + parts) + 8.0);
   return {relative * largest_value(p), relative + 4.0 * u * (all + ln_n)};
 }

@@ -2,13 +2,14 @@
 """The schema of case objects and the C++ reader agree: check_case_schema.py SCHEMA CASES_DIR ATTN_ORACLE
 
 Every case object below CASES_DIR must fit the schema. Then some of them are spoiled in every way a schema can see, one
-place at a time, put back into their files beside the untouched tensors, and given to `ATTN_ORACLE run`:
+place at a time, put back into their files beside the untouched tensors, and given to `ATTN_ORACLE run` as one folder:
 
-    the schema rejects  =>  exit 2, one line that names the file and the place, nothing written
+    the schema rejects  =>  exit 2, one line that names the file and the place, no answer
     the schema accepts  =>  answered (0) or not supported (3), unless BEYOND says why the reader rejects it all the same
 
 Exit 0: both agree everywhere; 1: they differ somewhere; 77: python3-jsonschema is not installed.
 """
+import hashlib
 import json
 import re
 import struct
@@ -100,44 +101,59 @@ def mla_cache_write():
     return dict(header, __metadata__={"case": json.dumps(case)}), bytes(200)
 
 
-class Check:
-    def __init__(self, validator, program, folder):
-        self.validator, self.program = validator, program
-        self.file, self.out = Path(folder) / "case.safetensors", Path(folder) / "out.safetensors"
-        self.seen, self.used, self.differences = set(), set(), []
-        self.counts = {"rejected by both": 0, "taken by both": 0, "beyond the schema": 0}
+class Spoiled:
+    """A folder of spoiled cases, and what is expected of each."""
 
-    def compare(self, name, header, data):
-        for label, place, case in all_spoiled(case_of(header), self.validator.schema):
+    def __init__(self, folder, schema):
+        self.folder, self.schema = folder, schema
+        self.seen, self.index, self.expected = set(), [], []
+
+    def add(self, name, header, data):
+        for label, place, case in all_spoiled(case_of(header), self.schema):
             # Types of the common fields do not depend on the operation; attributes and what is required do.
             own = label.startswith("case.attrs") or label.endswith((" dropped", "as it is"))
             once = f"{name}: {label}" if own else label
             if once in self.seen:
                 continue
             self.seen.add(once)
-            write(self.file, header, data, case)
-            self.out.unlink(missing_ok=True)
-            command = [self.program, "run", "--case", self.file, "--backend", "REFERENCE", "--out", self.out]
-            done = subprocess.run(command, capture_output=True, text=True)
-            difference = self.difference(label, place, self.validator.is_valid(case), done)
-            if difference:
-                said = done.stderr.strip() or "silent"
-                self.differences.append(f"{name}: {label}: {difference}; exit {done.returncode}, {said}")
+            path = self.folder / f"{len(self.index)}.safetensors"
+            write(path, header, data, case)
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            row = {"id": path.stem, "file": path.name, "sha256": digest, "op": "attention", "variant": "spoiled", "result": "valid"}
+            self.index.append(dict(row, tolerance={}, vmax=0, precision="exact", provenance={"source": name}))
+            self.expected.append((f"{name}: {label}", label, place, case, path))
 
-    def difference(self, label, place, fits, done):
+    def answers(self, program):
+        """(exit, reasons, whether there is an answer) of every case, by one run of the folder."""
+        out = self.folder / "out"
+        lines = "".join(json.dumps(row) + "\n" for row in self.index)
+        (self.folder / "index.jsonl").write_text(lines, encoding="utf-8")
+        command = [program, "run", "--cases", self.folder, "--backend", "REFERENCE", "--out", out, "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode not in (0, 1, 3):
+            sys.exit(f"{program} run --cases ended with {done.returncode}: {done.stderr}")
+        rows = map(json.loads, (out / "index.jsonl").read_text(encoding="utf-8").splitlines())
+        return [(row["exit"], row["reasons"], (out / f"{row['id']}.safetensors").exists()) for row in rows]
+
+
+class Judge:
+    def __init__(self):
+        self.used, self.counts = set(), {"rejected by both": 0, "taken by both": 0, "beyond the schema": 0}
+
+    def difference(self, label, place, fits, path, answer):
         """What is wrong, or an empty text."""
-        rejected = done.returncode == 2
-        beyond = [row for row in BEYOND if re.search(row[0], label) and row[1] in done.stderr] if fits and rejected else []
+        code, reasons, written = answer
+        rejected, said = code == 2, "; ".join(reasons)
+        beyond = [row for row in BEYOND if re.search(row[0], label) and row[1] in said] if fits and rejected else []
         self.used.update(beyond)
         self.counts["taken by both" if fits and not rejected else "beyond the schema" if fits else "rejected by both"] += 1
-        if rejected and (self.out.exists() or done.stdout or done.stderr.count("\n") != 1):
-            return "expected one line on stderr and nothing else"
+        if written != (code == 0) or (rejected and (len(reasons) != 1 or "\n" in said)):
+            return "expected an answer only for exit 0, and one line for exit 2"
         if fits:
-            return "" if beyond or done.returncode in (0, 3) else "fits the schema"
+            return "" if beyond or code in (0, 3) else "fits the schema"
         if not rejected:
             return "does not fit the schema"
-        named = done.stderr.startswith(f"attn-oracle: {self.file}: case") and place in done.stderr
-        return "" if named else f"the message does not name {place} of the file"
+        return "" if said.startswith(f"{path}: case") and place in said else f"the message does not name {place} of the file"
 
 
 def main():
@@ -151,13 +167,18 @@ def main():
     validator = jsonschema.Draft7Validator(schema)
     files = {path.stem: path for path in sorted(Path(sys.argv[2]).rglob("*.safetensors"))}
     wrong = [f"{path}: {e.message}" for path in files.values() for e in validator.iter_errors(case_of(read(path)[0]))]
+    judge = Judge()
     with tempfile.TemporaryDirectory() as folder:
-        check = Check(validator, sys.argv[3], folder)
+        spoiled = Spoiled(Path(folder), schema)
         for name in BASES:
-            check.compare(name, *read(files[name]))
-        check.compare("mla_cache_write", *mla_cache_write())
-    wrong += check.differences + [f"BEYOND is out of date: {row}" for row in BEYOND if row not in check.used]
-    counts = [f"{number} spoiled objects {what}" for what, number in check.counts.items()]
+            spoiled.add(name, *read(files[name]))
+        spoiled.add("mla_cache_write", *mla_cache_write())
+        for (what, label, place, case, path), answer in zip(spoiled.expected, spoiled.answers(sys.argv[3]), strict=True):
+            difference = judge.difference(label, place, validator.is_valid(case), path, answer)
+            if difference:
+                wrong.append(f"{what}: {difference}; exit {answer[0]}, {answer[1]}")
+    wrong += [f"BEYOND is out of date: {row}" for row in BEYOND if row not in judge.used]
+    counts = [f"{number} spoiled objects {what}" for what, number in judge.counts.items()]
     print("\n".join([*wrong, f"{len(files)} case objects of files", *counts]))
     return 1 if wrong or not files else 0
 

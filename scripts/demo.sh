@@ -46,7 +46,7 @@ for dir in "$cases_dir"/*/; do
 done
 row total '' "$total_cases" "$total_passed" "$total_failed" "$total_skipped"
 echo
-echo 'skipped: cases that must be rejected instead of answered, and operations the reference does not have yet'
+echo 'skipped: cases that must be rejected instead of answered'
 [ "$total_failed" -eq 0 ] || printf '\n%s' "$failures"
 
 echo

@@ -58,6 +58,7 @@ TEST_F(Alibi, SqrtFallsToThePastOnly) {
   EXPECT_EQ(term(AlibiForm::kSqrt, 1), -1.0);
   EXPECT_EQ(term(AlibiForm::kSqrt, 3), -0.5 * std::sqrt(2.0));
   EXPECT_EQ(term(AlibiForm::kSqrt, 5), 0.0);
+  EXPECT_EQ(term(AlibiForm::kSqrt, 6), 0.0);
   EXPECT_EQ(term(AlibiForm::kSqrt, 7), 0.0);
 }
 

@@ -89,8 +89,6 @@ const FeatureUse kFeatureUses[] = {
      [](SmallProblem& p) {
        p.op.kv.v_scale = p.pool.zeros(DType::kF32, {2, 2});
      }},
-    {Feature::kPerHeadScales, "QueryScalePerHead", "per-head quant scales not supported",
-     [](SmallProblem& p) { p.op.q_scale = p.pool.zeros(DType::kF32, {2}); }},
     {Feature::kQueryScale, "QueryScale", "query scale not supported",
      [](SmallProblem& p) { p.op.q_scale = p.pool.zeros(DType::kF32, {1}); }},
     {Feature::kOutputQuantised, "OutputQuantised", "quantised output not supported",
@@ -114,8 +112,10 @@ TEST_P(FeatureOf, IsTheOneReasonWhenOnlyItIsMissing) {
   EXPECT_EQ(unsupported_reasons(c, p_.problem()), Reasons{GetParam().reason});
 }
 
-TEST_P(FeatureOf, IsNoReasonWhenItIsThere) {
-  EXPECT_EQ(unsupported_reasons(all_capabilities(), p_.problem()), Reasons{});
+TEST_P(FeatureOf, IsAllThatItsUseNeeds) {
+  Capabilities c = all_capabilities();
+  c.features = bit(GetParam().feature);
+  EXPECT_EQ(unsupported_reasons(c, p_.problem()), Reasons{});
 }
 
 INSTANTIATE_TEST_SUITE_P(Features, FeatureOf, testing::ValuesIn(kFeatureUses),
@@ -133,6 +133,15 @@ TEST(UnsupportedReasons, ScaleOfOneElementIsNoScalePerHead) {
   Capabilities c = all_capabilities();
   c.features = 0;
   EXPECT_EQ(unsupported_reasons(c, p.problem()), Reasons{});
+}
+
+TEST(UnsupportedReasons, AQueryScalePerHeadNeedsTwoFeatures) {
+  SmallProblem p;
+  p.op.q_scale = p.pool.zeros(DType::kF32, {2});
+  Capabilities c = all_capabilities();
+  c.features = 0;
+  EXPECT_EQ(unsupported_reasons(c, p.problem()),
+            (Reasons{"query scale not supported", "per-head quant scales not supported"}));
 }
 
 TEST(UnsupportedReasons, OperationIsTheOnlyReasonWhenItIsMissing) {

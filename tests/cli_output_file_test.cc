@@ -93,6 +93,17 @@ TEST_P(OutputFile, FullDiskIsTwoAndLeavesNothing) {
   EXPECT_EQ(left, (std::set<std::string>{"fill"}));
 }
 
+TEST_P(OutputFile, DoesNotReplaceASymbolicLink) {
+  { std::ofstream(folder_.path() / "target") << "kept"; }
+  fs::create_symlink("target", folder_.path() / "to-target");
+  fs::create_symlink("nowhere", folder_.path() / "dangling");
+  for (const char* link : {"to-target", "dangling"}) {
+    expect_refused(write_to(link), "symbolic link");
+    EXPECT_TRUE(fs::is_symlink(folder_.path() / link));
+  }
+  EXPECT_EQ(text_of(folder_.path() / "target"), "kept");
+}
+
 TEST_P(OutputFile, DoesNotReplaceTheCaseItReads) {
   const std::string before = text_of(folder_.path() / "case");
   fs::create_symlink("case", folder_.path() / "link");

@@ -51,6 +51,15 @@ const char* const kExampleRows =
 {"id":"hf-diffllama2","exit":3,"backend":"CPU","reasons":["operation differential not supported"]}
 )";
 
+TEST_F(RunFolder, AnAnswerOfAnEarlierRunDoesNotOutliveARefusal) {
+  make_example();
+  EXPECT_EQ(run("REFERENCE").exit, 0);
+  EXPECT_TRUE(fs::exists(out("hf-diffllama2.safetensors")));
+  EXPECT_EQ(run("CPU").exit, 3);
+  EXPECT_FALSE(fs::exists(out("hf-diffllama2.safetensors")));
+  EXPECT_TRUE(fs::exists(out("H01-w1.safetensors")));
+}
+
 TEST_F(RunFolder, WritesAnswersAndTheirIndex) {
   make_example();
   const CommandOutput output = run("CPU");

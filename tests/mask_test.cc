@@ -166,6 +166,15 @@ TEST_F(BaseMaskRanges, ClampedKeepTheLeftBoundOnly) {
   EXPECT_EQ(rows(mask, 1, 5, 6), (Rows{"xxxxx.", ".xxxx.", "..xxx.", "...xx.", "....xx"}));
 }
 
+// Chunks of 2 hide key 1 from row 2; the range shows it, as far as the left bound reaches.
+TEST_F(BaseMaskRanges, ClampedReachTheLeftBoundItself) {
+  MaskSpec mask = with({1, 4});
+  mask.window_left = 1;
+  mask.attention_chunk_size = 2;
+  mask.mm_prefix_clamp = true;
+  EXPECT_EQ(rows(mask, 2, 3, 6), (Rows{".xxxx.", "..xxx."}));
+}
+
 TEST_F(BaseMaskRanges, ClampWithoutAWindowChangesNothing) {
   MaskSpec mask = with({1, 3});
   const Rows open = rows(mask, 0, 4, 5);

@@ -15,6 +15,7 @@ TEST(Partition, NoKeysHaveNoPart) { EXPECT_EQ(partition_keys({.num_splits = 3}, 
 
 TEST(Partition, SplitsAreChunksOfTheRoundedUpShare) {
   EXPECT_EQ(partition_keys({.num_splits = 2}, 5), (Parts{0, 0, 0, 1, 1}));
+  EXPECT_EQ(partition_keys({.num_splits = 2}, 6), (Parts{0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(partition_keys({.num_splits = 4}, 5), (Parts{0, 0, 1, 1, 2}));  // the fourth is empty
   EXPECT_EQ(partition_keys({.num_splits = 9}, 3), (Parts{0, 1, 2}));
 }

@@ -163,6 +163,8 @@ TEST(Safetensors, ChecksTypesAndShapes) {
   EXPECT_EQ(x_error("F32", "2", "[0,8]"), "header.x.shape is 2, expected an array");
   EXPECT_EQ(x_error("F32", "[3]", "[0,8]"),
             "header.x.data_offsets is [0,8], but F32 [3] takes 12 bytes");
+  EXPECT_EQ(x_error("F32", "[1]", "[0,8]"),
+            "header.x.data_offsets is [0,8], but F32 [1] takes 4 bytes");
   EXPECT_EQ(x_error("F64", "[2]", "[0,8]"),
             "header.x.data_offsets is [0,8], but F64 [2] takes 16 bytes");
 }

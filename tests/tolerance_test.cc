@@ -80,6 +80,7 @@ TEST_F(Tolerances, TheBoundItselfIsAllowedAndTheNextNumberIsNot) {
 TEST_F(Tolerances, RelativeToleranceIsOfTheExpectedValue) {
   const Tolerance tolerance{.rtol = 0.5};
   EXPECT_EQ(verdict(2.0, 3.0, tolerance), Verdict::kPass);
+  EXPECT_EQ(verdict(-2.0, -3.0, tolerance), Verdict::kPass);
   EXPECT_EQ(verdict(2.0, 4.0, tolerance), Verdict::kFail);  // half of 4 would allow it
 }
 
@@ -107,12 +108,16 @@ TEST_F(Tolerances, SpecialsMatchInPlaceAndSign) {
 }
 
 TEST_F(Tolerances, ASpecialThatDoesNotMatchHasInfiniteRatio) {
-  const TensorComparison c = compare({1, kNaN, 3}, {1, 2, 3});
-  EXPECT_EQ(c.ratio, kInf);
-  EXPECT_EQ(c.over, 1);
-  EXPECT_EQ(c.worst.at, At{1});
-  EXPECT_TRUE(std::isnan(c.worst.expected));
-  EXPECT_EQ(c.worst.actual, 2.0);
+  for (const double special : {kNaN, kInf, -kInf}) {
+    for (const bool is_expected : {true, false}) {
+      const TensorComparison c =
+          is_expected ? compare({1, special, 3}, {1, 2, 3}) : compare({1, 2, 3}, {1, special, 3});
+      EXPECT_EQ(c.ratio, kInf) << special;
+      EXPECT_EQ(c.over, 1) << special;
+      EXPECT_EQ(c.worst.at, At{1}) << special;
+      EXPECT_EQ(is_expected ? c.worst.actual : c.worst.expected, 2.0) << special;
+    }
+  }
 }
 
 TEST_F(Tolerances, AToleranceThatIsNoNumberAllowsNothing) {
