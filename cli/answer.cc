@@ -1,12 +1,20 @@
 #include "cli/answer.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <span>
+
+#include "attn/error.h"
 
 namespace attn::cli {
 
 Answer::Answer(const Backend& backend, const CaseFile& file, const AttentionProblem& problem) {
   const Capabilities& capabilities = backend.capabilities();
+  if (capabilities.lse_form != LseForm{}) {
+    throw Error(
+        fmt::format("{} writes lse in a form that result files do not have", backend.name()));
+  }
   Outputs outputs;
   outputs.lse_form = capabilities.lse_form;
   for (const OutputSpec& spec : output_specs(problem, capabilities.output_dtypes.front())) {

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-#include <memory>
+#include <optional>
 
 #include "attn/error.h"
 #include "cli/backends.h"
@@ -49,7 +48,14 @@ class FolderJudge {
   Outcome judge_row(const CaseIndexRow& row) const {
     const CaseFile file = CaseFile::read(folder_.path / row.file);
     if (file.result() == CaseResult::kInvalid) return skipped("the case is invalid");
-    const AttentionProblem problem = file.problem();
+    std::optional<AttentionProblem> checked;
+    try {
+      checked = file.problem();
+    } catch (const Error& error) {
+      if (file.result() == CaseResult::kAcceptable) return skipped(error.what());
+      throw;
+    }
+    const AttentionProblem& problem = *checked;
     const Resolution reference = resolve_backend("REFERENCE", problem);
     if (!reference.reasons.empty()) {
       return skipped(fmt::format("REFERENCE: {}", fmt::join(reference.reasons, "; ")));

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "attn/case_file.h"
@@ -103,8 +104,8 @@ bool as_expected(CaseResult result, int exit) {
   return false;
 }
 
-// An error of the case or of the backend is its answer; one of writing Y ends the run. A case that
-// is not answered leaves no Y, also none of an earlier run.
+// An error of the case (2) or of the backend (1) is its answer; one of writing Y ends the run. A
+// case that is not answered leaves no Y, also none of an earlier run.
 Json run_row(const CaseFolder& folder, const CaseIndexRow& row, const RunFlags& flags) {
   Json line = {{"id", row.id}};
   const std::filesystem::path out = std::filesystem::path(flags.out) / (row.id + ".safetensors");
@@ -116,12 +117,17 @@ Json run_row(const CaseFolder& folder, const CaseIndexRow& row, const RunFlags& 
     line["reasons"] = reasons;
     return line;
   };
-  CaseRun run;
+  std::optional<CaseFile> file;
+  std::optional<AttentionProblem> problem;
   try {
-    const CaseFile file = CaseFile::read(folder.path / row.file);
-    run = run_case(file, file.problem(), flags.backend);
+    file = CaseFile::read(folder.path / row.file);
+    problem = file->problem();
   } catch (const Error& error) {
     return finish(kBadInput, flags.backend, Json::array({error.what()}));
+  }
+  CaseRun run;
+  try {
+    run = run_case(*file, *problem, flags.backend);
   } catch (const std::bad_alloc&) {
     return finish(kFailed, flags.backend, Json::array({"out of memory"}));
   } catch (const std::exception& error) {

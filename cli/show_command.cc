@@ -65,6 +65,15 @@ int show(const GlobalOptions& options, const ShowFlags& flags) {
   const AttentionProblem problem = file.problem();
   const AttentionOp* op = problem.attention();
   if (op == nullptr) {
+    if (options.json) {
+      Json doc = document("show", options);
+      doc["id"] = file.id();
+      doc["op"] = name(file.op());
+      doc["requests"] = nullptr;
+      doc["routing"] = nullptr;
+      doc["exit"] = kNothingRan;
+      write_json(doc);
+    }
     write_error(fmt::format("{} skipped: no mask to show for operation {}", file.id(),
                             name(problem.kind())));
     return kNothingRan;

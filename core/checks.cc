@@ -145,6 +145,9 @@ void expect_exec(const ExecSpec& exec) {
     fail("exec has num_splits {} and kv_chunk {}, one excludes the other", exec.num_splits,
          exec.kv_chunk);
   }
+  if (exec.common_prefix_len != 0 && !exec.has_common_prefix) {
+    fail("exec.common_prefix_len is {} without has_common_prefix", exec.common_prefix_len);
+  }
   if (exec.dcp_interleave != 0 && exec.dcp_size == 0) {
     fail("exec.dcp_interleave is {} without dcp_size", exec.dcp_interleave);
   }

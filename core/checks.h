@@ -19,7 +19,9 @@ template <class... T>
   throw Error(fmt::format(text, std::forward<T>(values)...));
 }
 
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
 
 // Leaves an axis of a shape open.
 inline constexpr std::int64_t kAny = -1;

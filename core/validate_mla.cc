@@ -113,6 +113,7 @@ void validate(const MlaSparseOp& op) {
   const MlaOp& mla = op.mla;
   check_mla(mla);
   if (mla.form != MlaForm::kAbsorbed) fail("mla_sparse needs mla_form absorbed");
+  if (mla.exec.any()) fail("mla_sparse has no exec");
   const bool by_request = op.index_space == TopkIndexSpace::kRequest;
   if (by_request) check_mla_block_table(mla);
   const std::int64_t num_tokens = int_at(mla.query_start_loc, mla.seq_lens.shape[0]);

@@ -7,7 +7,9 @@ namespace attn::reference {
 
 std::vector<int> partition_keys(const ExecSpec& exec, std::int64_t seq_len) {
   std::int64_t chunk = exec.kv_chunk;
-  if (exec.num_splits != 0) chunk = (seq_len + exec.num_splits - 1) / exec.num_splits;
+  if (exec.num_splits != 0) {
+    chunk = seq_len / exec.num_splits + (seq_len % exec.num_splits != 0 ? 1 : 0);
+  }
   const std::int64_t interleave = exec.dcp_interleave == 0 ? 1 : exec.dcp_interleave;
 
   std::map<std::tuple<std::int64_t, bool, std::int64_t>, int> number_of;

@@ -119,8 +119,9 @@ class Spoiled:
             path = self.folder / f"{len(self.index)}.safetensors"
             write(path, header, data, case)
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            row = {"id": path.stem, "file": path.name, "sha256": digest, "op": "attention", "variant": "spoiled", "result": "valid"}
-            self.index.append(dict(row, tolerance={}, vmax=0, precision="exact", provenance={"source": name}))
+            row = {"id": path.stem, "file": path.name, "sha256": digest, "op": "attention", "variant": "spoiled"}
+            row.update(result="valid", tolerance={}, vmax=0, precision="exact", provenance={"source": name})
+            self.index.append(row)
             self.expected.append((f"{name}: {label}", label, place, case, path))
 
     def answers(self, program):

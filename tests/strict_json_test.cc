@@ -197,6 +197,8 @@ TEST(HexFloat, RejectsOtherFormsAndInexactValues) {
                            "0x1p0x0",
                            "0x1p1.0",
                            "0x1,8p+1",
+                           "0xfp+1023",
+                           "0x1.8p+1024",
                            "0x1p+1024",
                            "0x1p-1075",
                            "0x1.00000000000008p+0",

@@ -107,7 +107,7 @@ struct MlaOp {
 enum class TopkIndexSpace : std::uint8_t { kRequest, kSlot };
 
 struct MlaSparseOp {
-  MlaOp mla;                // absorbed
+  MlaOp mla;                // absorbed, no exec; causal says nothing
   TensorView topk_indices;  // i32 [num_tokens, k]; -1 = none, duplicates count as often as listed
   TensorView topk_lens;     // i32 [num_tokens], keeps a prefix; optional
   TopkIndexSpace index_space = TopkIndexSpace::kRequest;

@@ -42,7 +42,8 @@ struct TensorComparison {
 TensorComparison compare_within(const std::string& name, const TensorView& expected,
                                 const TensorView& actual, Tolerance tolerance);
 
-// Compares bit for bit; both of the same shape and type, else Error. What is allowed is 0.
+// Compares bit for bit, but for the code of a NaN in types below 16 bits; both of the same shape
+// and type, else Error. What is allowed is 0.
 TensorComparison compare_bits(const std::string& name, const TensorView& expected,
                               const TensorView& actual);
 
