@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "cli/options.h"
 
@@ -16,6 +17,11 @@ struct Command {
   std::function<int()>
       run;  // after parsing; returns the exit code, throws attn::Error for bad input
 };
+
+// For options whose value is a path: an empty one is not "not given".
+inline std::string refuse_empty(const std::string& word) {
+  return word.empty() ? "an empty path" : "";
+}
 
 // `options` must outlive the command; they are filled by parsing.
 Command add_list_command(CLI::App& parser, const GlobalOptions& options);

@@ -99,7 +99,8 @@ Command add_compare_command(CLI::App& parser, const GlobalOptions& options) {
                       "folder of cases; without --actual the answers stored in it are judged");
   one->excludes(folder);
   CLI::Option* actual =
-      app->add_option("--actual", flags->actual, "result file, or folder of results");
+      app->add_option("--actual", flags->actual, "result file, or folder of results")
+          ->check(refuse_empty);
   app->add_option("--atol", flags->atol, "|e-a| <= atol + rtol*|e|; with --case")
       ->check(CLI::Number)
       ->excludes(folder);

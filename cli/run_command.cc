@@ -151,6 +151,10 @@ int run_folder(const GlobalOptions& options, const RunFlags& flags) {
   const CaseFolder folder = CaseFolder::open(flags.cases_dir);
   make_folder(flags.out);
   expect_other_place(flags.cases_dir, flags.out);
+  // The index comes last: while there is none, the answers are not complete.
+  const std::filesystem::path index_path = std::filesystem::path(flags.out) / "index.jsonl";
+  std::error_code absent;
+  std::filesystem::remove(index_path, absent);
   if (options.json) write_json(document("run", options));
   Progress progress("run", static_cast<std::int64_t>(folder.rows.size()), options.quiet);
   Counts counts;
@@ -169,8 +173,7 @@ int run_folder(const GlobalOptions& options, const RunFlags& flags) {
     }
     progress.step();
   }
-  write_file_atomically(std::filesystem::path(flags.out) / "index.jsonl",
-                        std::as_bytes(std::span(index)));
+  write_file_atomically(index_path, std::as_bytes(std::span(index)));
   if (options.json) {
     write_json(counts.summary());
   } else {

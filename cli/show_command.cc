@@ -113,7 +113,7 @@ Command add_show_command(CLI::App& parser, const GlobalOptions& options) {
   app->add_option("--request", flags->request, "only this request")->check(integer);
   app->add_option("--head", flags->head, "query head, for masks that differ by head")
       ->check(integer);
-  app->add_option("--svg", flags->svg, "also draw a picture into this file");
+  app->add_option("--svg", flags->svg, "also draw a picture into this file")->check(refuse_empty);
   return {app, [&options, flags] { return show(options, *flags); }};
 }
 

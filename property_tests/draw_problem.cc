@@ -94,6 +94,8 @@ MaskSpec mask_of(const ProblemConfig& config) {
       mask.window_right = config.reach;
       break;
     case MaskKind::kChunked:
+    case MaskKind::kChunkedNonCausal:
+      mask.causal = config.mask == MaskKind::kChunked;
       mask.attention_chunk_size = config.window;
       mask.attention_chunk_lookback = config.reach;
       break;

@@ -25,9 +25,11 @@ std::vector<int> up_to(int most) {
 // From `least` to `most`, growing with the size; shrinks to `least`.
 rc::Gen<int> from_to(int least, int most) { return gen::inRange(least, most + 1); }
 
-// Mostly up to `usual`, now and then far beyond it.
+// Mostly up to `usual`, now and then anything up to `most`: beyond the tiles and row blocks of a
+// backend.
 rc::Gen<int> mostly_up_to(int least, int usual, int most) {
-  return gen::weightedOneOf<int>({{7, from_to(least, usual)}, {1, from_to(least, most)}});
+  return gen::weightedOneOf<int>(
+      {{7, from_to(least, usual)}, {1, gen::resize(rc::kNominalSize, from_to(least, most))}});
 }
 
 // True once in `one_in` draws, when it is allowed at all.
@@ -51,7 +53,7 @@ rc::Gen<std::uint64_t> any_seed() {
 rc::Gen<ProblemConfig> shapes(const ConfigSpace& space) {
   return gen::build<ProblemConfig>(
       gen::set(&ProblemConfig::num_reqs, choice<int>(up_to(space.most_reqs))),
-      gen::set(&ProblemConfig::query_len, mostly_up_to(1, 10, 80)),
+      gen::set(&ProblemConfig::query_len, mostly_up_to(1, 10, 100)),
       gen::set(&ProblemConfig::context_len, mostly_up_to(0, 20, 180)),
       gen::set(&ProblemConfig::num_kv_heads, from_to(1, 3)),
       gen::set(&ProblemConfig::group, from_to(1, 4)),

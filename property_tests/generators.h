@@ -26,12 +26,19 @@ struct ConfigSpace {
                               KvFormat::kNvfp4};
   std::vector<ScaleShape> scales = {ScaleShape::kNone, ScaleShape::kOne, ScaleShape::kPerHead,
                                     ScaleShape::kPerRequestHead};  // of k and v, and of q
-  std::vector<MaskKind> masks = {MaskKind::kCausal,           MaskKind::kNone,
-                                 MaskKind::kCausalPerRequest, MaskKind::kWindow,
-                                 MaskKind::kSymmetricWindow,  MaskKind::kLeftWindow,
-                                 MaskKind::kRectangle,        MaskKind::kWindowSinkTokens,
-                                 MaskKind::kChunked,          MaskKind::kRswa,
-                                 MaskKind::kRanges,           MaskKind::kRangesWindow,
+  std::vector<MaskKind> masks = {MaskKind::kCausal,
+                                 MaskKind::kNone,
+                                 MaskKind::kCausalPerRequest,
+                                 MaskKind::kWindow,
+                                 MaskKind::kSymmetricWindow,
+                                 MaskKind::kLeftWindow,
+                                 MaskKind::kRectangle,
+                                 MaskKind::kWindowSinkTokens,
+                                 MaskKind::kChunked,
+                                 MaskKind::kChunkedNonCausal,
+                                 MaskKind::kRswa,
+                                 MaskKind::kRanges,
+                                 MaskKind::kRangesWindow,
                                  MaskKind::kRangesClamped};
   bool attn_mask = true;
   bool soft_cap = true;

@@ -38,7 +38,8 @@ bool uses_window(MaskKind mask) {
 
 bool uses_reach(MaskKind mask) {
   return mask == MaskKind::kRectangle || mask == MaskKind::kWindowSinkTokens ||
-         mask == MaskKind::kChunked || mask == MaskKind::kRswa;
+         mask == MaskKind::kChunked || mask == MaskKind::kChunkedNonCausal ||
+         mask == MaskKind::kRswa;
 }
 
 int round_up(int n, int multiple) { return (n + multiple - 1) / multiple * multiple; }
@@ -167,9 +168,9 @@ ProblemConfig normalised(ProblemConfig c) {
 
 std::string_view name(MaskKind mask) {
   constexpr std::string_view kNames[] = {
-      "causal",      "none",          "causal_per_request", "window",  "symmetric_window",
-      "left_window", "rectangle",     "window_sink_tokens", "chunked", "rswa",
-      "ranges",      "ranges_window", "ranges_clamped"};
+      "causal",      "none",      "causal_per_request", "window",        "symmetric_window",
+      "left_window", "rectangle", "window_sink_tokens", "chunked",       "chunked_non_causal",
+      "rswa",        "ranges",    "ranges_window",      "ranges_clamped"};
   return name_in(kNames, mask);
 }
 

@@ -57,6 +57,7 @@ enum class MaskKind : std::uint8_t {
   kRectangle,         // not causal, left = window - 1, right = reach
   kWindowSinkTokens,  // as kWindow, sink_token_length = reach
   kChunked,           // causal, chunks of `window`, lookback = reach
+  kChunkedNonCausal,  // as kChunked, not causal
   kRswa,              // rswa_window = window, prefix lengths drawn from 0 to reach
   kRanges,            // causal or drawn ranges
   kRangesWindow,      // as kRanges with a window

@@ -47,7 +47,7 @@ BEYOND = (
     ("= a tensor of the format$|= a conditioning tensor of f(32|64)$", "in the file"),
     ("= a tensor of (the format|logical type bool)$", " is described as "),
     ("_after = a tensor of logical type bool$", "in the file"),
-    ("inputs.query = of type ", "case.inputs.query is described as "),
+    ("(inputs.query|outputs.out) = of type ", " is described as "),
     ("inputs.query = stored as ", "case.inputs.query.storage is "),
     ("shape = twice$", " is described as "),
     ("_after.shape = twice$", "has 8 axes, expected 1 to 6"),
@@ -57,6 +57,7 @@ BEYOND = (
     ("attrs.block_size = 1$", "case.attrs.block_size is 1, but the blocks of key_cache hold 4"),
     ("attrs.kv_cache_layout = HND$", "case.attrs.block_size is 4, but the blocks of key_cache hold 1"),
     ("attrs.kv_cache_dtype = ", ", but key_cache is f32"),
+    ("attrs.kv_cache_dtype = (fp8_e4m3|fp8_ds_mla)$", ", but kv_cache is f32"),
     # What belongs to which operation.
     ("axes.num_(parts|keys) = [01]$", NO_OPERATION),
     ("attrs.(mla_form|kv_lora_rank|qk_rope_head_dim|qk_nope_head_dim) = ", NO_OPERATION),

@@ -79,13 +79,14 @@ def operation(case, schema):
     for op in schema["properties"]["op"]["enum"]:
         if op != case["op"]:
             yield f"case.op = {op} instead of {case['op']}", "case.", changed(case, ("op",), op)
-    if case["op"] not in ("attention", "mla"):
-        place = "case.attrs.exec"
-        yield f"{place} of {case['op']}", place, changed(case, ("attrs", "exec"), {"kv_chunk": 2})
+    place = "case.attrs.exec"
+    allowed = case["op"] in ("attention", "mla")
+    yield f"{place} of {case['op']}", MUST_FIT if allowed else place, changed(case, ("attrs", "exec"), {"kv_chunk": 2})
     if case["op"] == "mla_cache_write":
         place = "case.attrs.kv_cache_dtype"
-        for dtype in ("fp8_e5m2", "nvfp4", "int8_per_token_head"):
-            yield f"{place} = {dtype}", place, changed(case, ("attrs", "kv_cache_dtype"), dtype)
+        for dtype in schema["properties"]["attrs"]["properties"]["kv_cache_dtype"]["enum"]:
+            names = MUST_FIT if dtype in ("auto", "fp8_e4m3", "fp8_ds_mla") else place
+            yield f"{place} = {dtype}", names, changed(case, ("attrs", "kv_cache_dtype"), dtype)
 
 
 def rswa(case):
@@ -143,8 +144,11 @@ def tensors(schema):
             yield place, "a tensor of the format", MUST_FIT, dict(F32, dtype=dtype, storage=storage)
             yield place, "a tensor of logical type bool", place, dict(F32, dtype="bool", storage="BOOL")
             yield place, "no tensor", place, {"dtype": dtype}
+    for dtype in ("f64", "f16", "bf16"):
+        yield "case.outputs.out", f"of type {dtype}", MUST_FIT, dict(F32, dtype=dtype, storage=dtype.upper())
     for name in schema["definitions"]["inputs"]["properties"]:
         yield f"case.inputs.{name}", "a tensor of the format", MUST_FIT, F32
+        yield f"case.inputs.{name}", "no tensor", f"case.inputs.{name}", {"dtype": "f32"}
     types = schema["definitions"]["tensor"]["properties"]
     for dtype in types["dtype"]["enum"] + ["i4", "f8"]:
         known = dtype not in ("i4", "f8")
@@ -155,7 +159,8 @@ def tensors(schema):
         description = dict(F32, dtype="f16" if storage == "F32" else "f32", storage=storage)
         yield "case.inputs.query", f"stored as {storage}", MUST_FIT, description
     for dtype in ("f32", "f64"):
-        yield "case.cond", f"a conditioning tensor of {dtype}", MUST_FIT, {"mass": dict(F32, dtype=dtype, storage=dtype.upper())}
+        description = dict(F32, dtype=dtype, storage=dtype.upper())
+        yield "case.cond", f"a conditioning tensor of {dtype}", MUST_FIT, {"mass": description}
     yield "case.cond", "a conditioning tensor of f16", "case.cond.mass.dtype", {"mass": dict(F32, dtype="f16", storage="F16")}
     yield "case.cond", "a conditioning tensor in capitals", 'case.cond has the key "Mass"', {"Mass": F32}
     yield "case.cond", "no tensor", "case.cond.mass", {"mass": {"dtype": "f32"}}

@@ -97,6 +97,10 @@ TEST(CaseFile, RejectsTensorsThatAreNotAsDescribed) {
        },
        "case.inputs.key is described as F32 [5,4,1], stored as F32 [5,1,4]"},
       {[](auto& b) {
+         b.describe("inputs", "key", DType::kI32, {5, 1, 4});
+       },
+       "case.inputs.key is described as I32 [5,1,4], stored as F32 [5,1,4]"},
+      {[](auto& b) {
          b.describe("inputs", "key", DType::kF64, {5, 1, 2});
        },
        "case.inputs.key is described as F64 [5,1,2], stored as F32 [5,1,4]"},
@@ -118,6 +122,10 @@ TEST(CaseFile, RejectsDamagedCaseObjects) {
       {[](auto& b) { b.object["spec_version"] = 2; }, "case.spec_version is 2, expected 1"},
       {[](auto& b) { b.object["id"] = "../x"; },
        "case.id is \"../x\", expected [A-Za-z0-9][A-Za-z0-9_.-]*"},
+      {[](auto& b) { b.object["id"] = ".x"; },
+       "case.id is \".x\", expected [A-Za-z0-9][A-Za-z0-9_.-]*"},
+      {[](auto& b) { b.object["variant"] = "2d"; },
+       "case.variant is \"2d\", expected [a-z][a-z0-9_]*"},
       {[](auto& b) { b.object["variant"] = "Plain"; },
        "case.variant is \"Plain\", expected [a-z][a-z0-9_]*"},
       {[](auto& b) { b.object["op"] = "attn"; },
@@ -228,6 +236,27 @@ TEST(CaseFile, RswaStandsAlone) {
            "case.inputs.causal_per_req is excluded by case.attrs.rswa_window"},
       },
       make);
+}
+
+TEST(CaseFile, AttributesHaveTheirOperations) {
+  CaseBuilder exec = varlen_case("differential");
+  exec.object["attrs"].update(
+      {{"diff_lambda", "0x0p+0"}, {"diff_lambda_init", "0x0p+0"}, {"exec", {{"num_splits", 2}}}});
+  EXPECT_EQ(parse_error(exec), "f: case.attrs.exec does not belong to operation differential");
+
+  CaseBuilder write("mla_cache_write");
+  write.object["attrs"] = {{"block_size", 2},
+                           {"kv_cache_dtype", "fp8_e5m2"},
+                           {"kv_lora_rank", 6},
+                           {"qk_rope_head_dim", 2}};
+  for (const char* input : {"kv_c", "k_pe", "slot_mapping", "kv_cache"}) {
+    write.input(input, DType::kF32, {1});
+  }
+  EXPECT_EQ(parse_error(write), "f: case.outputs.kv_cache_after is missing");
+  write.describe("outputs", "kv_cache_after", DType::kF32, {1});
+  EXPECT_EQ(parse_error(write),
+            "f: case.attrs.kv_cache_dtype is \"fp8_e5m2\", expected one of auto, fp8_e4m3, "
+            "fp8_ds_mla");
 }
 
 TEST(CaseFile, KnowsTheFormat) {

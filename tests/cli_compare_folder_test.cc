@@ -214,6 +214,7 @@ TEST_F(CompareFolder, BadUsageIsTwo) {
   folder_.write("file", std::string("x"));
   expect_refused(stored({"--actual", "file"}), "file: not a folder");
   expect_refused(stored({"--actual", "missing"}), "missing: not a folder");
+  expect_refused(stored({"--actual", ""}), "--actual");
   expect_refused(stored({"--atol", "1"}), "--atol");
   expect_refused(stored({"--rtol", "1"}), "--rtol");
   expect_refused(attn_oracle({"compare", "--cases", "missing"}, setting_), "missing/index.jsonl");
