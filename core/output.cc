@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "attn/conditioning.h"
 #include "attn/error.h"
 
 namespace attn {
@@ -98,7 +99,10 @@ void check_output(const OutputSpec& spec, const MutableTensorView& view) {
 constexpr MutableTensorView Outputs::*kAllOutputs[] = {
     &Outputs::out,      &Outputs::lse,           &Outputs::out_codes,
     &Outputs::logits,   &Outputs::key_cache,     &Outputs::value_cache,
-    &Outputs::kv_cache, &Outputs::k_scale_cache, &Outputs::v_scale_cache};
+    &Outputs::kv_cache, &Outputs::k_scale_cache, &Outputs::v_scale_cache,
+    &Outputs::cond_pv,  &Outputs::cond_pav,      &Outputs::cond_puv,
+    &Outputs::cond_v,   &Outputs::cond_row,      &Outputs::cond_o,
+    &Outputs::cond_ix};
 
 }  // namespace
 
@@ -107,8 +111,13 @@ std::vector<OutputSpec> output_specs(const AttentionProblem& problem, DType comp
   return std::visit(Lister(computed, layout), problem.operation());
 }
 
-void check_outputs(const AttentionProblem& problem, const Outputs& outputs, DType computed) {
-  const std::vector<OutputSpec> specs = output_specs(problem, computed, outputs.lse_form.layout);
+void check_outputs(const AttentionProblem& problem, const Outputs& outputs, DType computed,
+                   bool conditioning) {
+  std::vector<OutputSpec> specs = output_specs(problem, computed, outputs.lse_form.layout);
+  if (conditioning) {
+    const std::vector<OutputSpec> sums = conditioning_specs(problem);
+    specs.insert(specs.end(), sums.begin(), sums.end());
+  }
   for (const OutputSpec& spec : specs) {
     if ((outputs.*spec.view).present()) check_output(spec, outputs.*spec.view);
   }

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "attn/host_tensor.h"
 #include "attn/operation.h"
-#include "property_tests/host_tensor.h"
 
 namespace attn::property_tests {
 

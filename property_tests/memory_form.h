@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "property_tests/host_tensor.h"
+#include "attn/host_tensor.h"
 
 namespace attn::property_tests {
 

@@ -1,8 +1,8 @@
 // A problem in memory: owns every tensor and gives the AttentionOp that views them.
 #pragma once
 
+#include "attn/host_tensor.h"
 #include "attn/problem.h"
-#include "property_tests/host_tensor.h"
 #include "property_tests/logical_problem.h"
 #include "property_tests/memory_form.h"
 

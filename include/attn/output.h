@@ -35,6 +35,8 @@ struct Outputs {
   MutableTensorView logits;  // [num_tokens, num_keys], indexer
   // Caches after a write, whole tensors, in the type of the input.
   MutableTensorView key_cache, value_cache, kv_cache, k_scale_cache, v_scale_cache;
+  // Conditioning sums (attn/conditioning.h), from backends with Capabilities::conditioning.
+  MutableTensorView cond_pv, cond_pav, cond_puv, cond_v, cond_row, cond_o, cond_ix;
   LseForm lse_form;
 };
 
@@ -55,7 +57,8 @@ std::vector<OutputSpec> output_specs(const AttentionProblem& problem, DType comp
                                      LseLayout layout = LseLayout::kHeadsTokens);
 
 // Throws Error when a present output is not what output_specs says, or is none of the operation's.
-// Backends call it before they write.
-void check_outputs(const AttentionProblem& problem, const Outputs& outputs, DType computed);
+// Backends call it before they write; `conditioning` says whether they answer conditioning sums.
+void check_outputs(const AttentionProblem& problem, const Outputs& outputs, DType computed,
+                   bool conditioning = false);
 
 }  // namespace attn

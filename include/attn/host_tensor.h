@@ -7,7 +7,7 @@
 
 #include "attn/view.h"
 
-namespace attn::property_tests {
+namespace attn {
 
 // Dense, C order, in an allocation of exactly its size (a sanitizer sees the first byte beyond).
 // Default-constructed: absent. Views stay valid when a tensor is moved, not when it is copied.
@@ -76,4 +76,4 @@ class TensorStore {
   std::vector<HostTensor> tensors_;
 };
 
-}  // namespace attn::property_tests
+}  // namespace attn

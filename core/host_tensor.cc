@@ -1,4 +1,4 @@
-#include "property_tests/host_tensor.h"
+#include "attn/host_tensor.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 #include "attn/error.h"
 
-namespace attn::property_tests {
+namespace attn {
 namespace {
 
 std::int64_t product(const std::vector<std::int64_t>& shape) {
@@ -90,4 +90,4 @@ TensorView TensorStore::keep(HostTensor tensor) {
   return std::as_const(tensors_.back()).view();
 }
 
-}  // namespace attn::property_tests
+}  // namespace attn
