@@ -5,11 +5,13 @@
 #include <chrono>
 #include <span>
 
+#include "attn/conditioning.h"
 #include "attn/error.h"
 
 namespace attn::cli {
 
-Answer::Answer(const Backend& backend, const CaseFile& file, const AttentionProblem& problem) {
+Answer::Answer(const Backend& backend, const CaseFile& file, const AttentionProblem& problem,
+               bool conditioning) {
   const Capabilities& capabilities = backend.capabilities();
   if (capabilities.lse_form != LseForm{}) {
     throw Error(
@@ -19,6 +21,11 @@ Answer::Answer(const Backend& backend, const CaseFile& file, const AttentionProb
   outputs.lse_form = capabilities.lse_form;
   for (const OutputSpec& spec : output_specs(problem, capabilities.output_dtypes.front())) {
     if (spec.name != "lse" || capabilities.returns_lse) outputs.*spec.view = allocate(file, spec);
+  }
+  if (conditioning) {
+    for (const OutputSpec& spec : conditioning_specs(problem)) {
+      outputs.*spec.view = allocate(file, spec);
+    }
   }
   const auto start = std::chrono::steady_clock::now();
   exec_ = run_once(backend, problem, outputs);

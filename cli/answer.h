@@ -13,9 +13,11 @@ namespace attn::cli {
 
 class Answer {
  public:
-  // Answers every output of the operation; those that `file` describes have the shape it says. The
-  // backend must support the problem, which is the file's.
-  Answer(const Backend& backend, const CaseFile& file, const AttentionProblem& problem);
+  // Answers every output of the operation; those that `file` describes have the shape it says. With
+  // `conditioning` also its conditioning sums. The backend must support the problem, which is the
+  // file's, and what is asked.
+  Answer(const Backend& backend, const CaseFile& file, const AttentionProblem& problem,
+         bool conditioning = false);
 
   const ExecSpec& exec() const { return exec_; }
   double seconds() const { return seconds_; }  // preparing and running

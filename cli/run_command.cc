@@ -23,6 +23,7 @@ struct RunFlags {
   std::string cases_dir;
   std::string backend;
   std::string out;
+  bool conditioning = false;
 };
 
 // What became of one case.
@@ -32,15 +33,19 @@ struct CaseRun {
   std::unique_ptr<Answer> answer;  // exit 0 only
 };
 
-CaseRun run_case(const CaseFile& file, const AttentionProblem& problem,
-                 const std::string& backend) {
+CaseRun run_case(const CaseFile& file, const AttentionProblem& problem, const RunFlags& flags) {
   CaseRun result;
-  result.resolution = resolve_backend(backend, problem);
+  result.resolution = resolve_backend(flags.backend, problem);
+  if (flags.conditioning && result.resolution.reasons.empty() &&
+      !result.resolution.backend->capabilities().conditioning) {
+    result.resolution.reasons = {"conditioning sums not supported"};
+  }
   if (!result.resolution.reasons.empty()) {
     result.exit = kNothingRan;
     return result;
   }
-  result.answer = std::make_unique<Answer>(*result.resolution.backend, file, problem);
+  result.answer =
+      std::make_unique<Answer>(*result.resolution.backend, file, problem, flags.conditioning);
   return result;
 }
 
@@ -81,7 +86,7 @@ int run_one(const GlobalOptions& options, const RunFlags& flags) {
   expect_other_place(flags.case_path, flags.out);
   const CaseFile file = CaseFile::read(flags.case_path);
   const AttentionProblem problem = file.problem();
-  const CaseRun run = run_case(file, problem, flags.backend);
+  const CaseRun run = run_case(file, problem, flags);
   write_answer(run, flags.out);
   if (options.json) write_json(run_document(options, flags, file, problem, run));
   if (run.exit == kNothingRan) {
@@ -127,7 +132,7 @@ Json run_row(const CaseFolder& folder, const CaseIndexRow& row, const RunFlags& 
   }
   CaseRun run;
   try {
-    run = run_case(*file, *problem, flags.backend);
+    run = run_case(*file, *problem, flags);
   } catch (const std::bad_alloc&) {
     return finish(kFailed, flags.backend, Json::array({"out of memory"}));
   } catch (const std::exception& error) {
@@ -194,6 +199,7 @@ Command add_run_command(CLI::App& parser, const GlobalOptions& options) {
   one->excludes(folder);
   app->add_option("--backend", flags->backend, "REFERENCE, CPU, auto, ... (see list backends)")
       ->required();
+  app->add_flag("--conditioning", flags->conditioning, "also store the conditioning sums");
   app->add_option("--out", flags->out, "result file, or folder for results")->required();
   return {app, [&options, flags, one, folder] {
             if (one->count() == 0 && folder->count() == 0) {

@@ -53,11 +53,13 @@ RowProblem row_problem(const AttentionOp& op) {
 }
 
 void attention(const AttentionOp& op, const Outputs& outputs) {
-  solve_rows(row_problem(op), CacheSource(op),
-             [&](std::int64_t token, std::int64_t head, const State& state) {
-               store_state(outputs, token, head, state);
-               if (outputs.out_codes.present()) store_codes(op, outputs, token, head, state);
-             });
+  solve_rows(
+      row_problem(op), CacheSource(op),
+      [&](std::int64_t token, std::int64_t head, const State& state) {
+        store_state(outputs, token, head, state);
+        if (outputs.out_codes.present()) store_codes(op, outputs, token, head, state);
+      },
+      to_sums_of(outputs));
 }
 
 }  // namespace attn::reference

@@ -75,20 +75,26 @@ void differential(const DifferentialOp& op, const Outputs& outputs) {
   std::vector<Eigen::VectorXd> sides[2];
   for (std::int64_t side = 0; side < 2; ++side) {
     sides[side].resize(rows);
-    solve_rows(side_problem(attention, side), PairSource(attention, side),
-               [&](std::int64_t token, std::int64_t pair, const State& state) {
-                 sides[side][static_cast<std::size_t>(token * pairs + pair)] = state.out;
-               });
+    TakeSums take_sums;
+    if (wants_sums(outputs)) {
+      take_sums = [&](std::int64_t token, std::int64_t pair, const RowSums& sums) {
+        store_sums(outputs, sums, side, token, pair);
+      };
+    }
+    solve_rows(
+        side_problem(attention, side), PairSource(attention, side),
+        [&](std::int64_t token, std::int64_t pair, const State& state) {
+          sides[side][static_cast<std::size_t>(token * pairs + pair)] = state.out;
+          store_row(outputs.cond_o, state.out, side, token, pair);
+        },
+        take_sums);
   }
-  if (!outputs.out.present()) return;
   for (std::size_t row = 0; row < rows; ++row) {
     Eigen::VectorXd y = sides[0][row] - op.lambda * sides[1][row];
     if (op.norm_weight.present()) y = normalised(op, y);
     y *= 1.0 - op.lambda_init;
     const auto index = static_cast<std::int64_t>(row);
-    for (Eigen::Index d = 0; d < y.size(); ++d) {
-      store(outputs.out, y[d], index / pairs, index % pairs, d);
-    }
+    store_row(outputs.out, y, index / pairs, index % pairs);
   }
 }
 

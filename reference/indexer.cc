@@ -1,6 +1,9 @@
 #include "reference/indexer.h"
 
+#include <cmath>
+
 #include "attn/parallel.h"
+#include "reference/conditioning.h"
 #include "reference/gather.h"
 #include "reference/store.h"
 
@@ -21,6 +24,24 @@ RowMatrix gather_index_keys(const IndexerOp& op) {
 
 double rectified(double x) { return x < 0.0 ? 0.0 : x; }
 
+// sum_h |w_h| * sum_d |q_hd * k_d| of every key in the range, not below it; 0 outside.
+void store_magnitudes(const IndexerOp& op, const RowMatrix& key_sizes, std::int64_t token,
+                      const Outputs& outputs) {
+  const std::int64_t first = int_at(op.k_start, token);
+  const std::int64_t end = int_at(op.k_end, token);
+  Eigen::VectorXd sums = Eigen::VectorXd::Zero(key_sizes.rows());
+  for (std::int64_t head = 0; head < op.query.shape[1]; ++head) {
+    const RowMatrix query = gather_query(op.query, {}, token, head, 0).cwiseAbs();
+    const double weight = std::abs(value_at(op.weights, token, head));
+    for (std::int64_t n = first; n < end; ++n) {
+      sums[n] += weight * dot(query.data(), key_sizes.row(n).data(), key_sizes.cols());
+    }
+  }
+  for (Eigen::Index n = 0; n < sums.size(); ++n) {
+    store(outputs.cond_ix, rounded_up(sums[n] * (1.0 + kSumSlack)), token, n);
+  }
+}
+
 void index_token(const IndexerOp& op, const RowMatrix& keys, std::int64_t token,
                  const Outputs& outputs) {
   const std::int64_t first = int_at(op.k_start, token);
@@ -40,10 +61,12 @@ void index_token(const IndexerOp& op, const RowMatrix& keys, std::int64_t token,
 }  // namespace
 
 void indexer(const IndexerOp& op, const Outputs& outputs) {
-  if (!outputs.logits.present()) return;
   const RowMatrix keys = gather_index_keys(op);
-  parallel_for(op.query.shape[0],
-               [&](std::int64_t token, int) { index_token(op, keys, token, outputs); });
+  const RowMatrix key_sizes = keys.cwiseAbs();
+  parallel_for(op.query.shape[0], [&](std::int64_t token, int) {
+    if (outputs.logits.present()) index_token(op, keys, token, outputs);
+    if (outputs.cond_ix.present()) store_magnitudes(op, key_sizes, token, outputs);
+  });
 }
 
 }  // namespace attn::reference

@@ -3,14 +3,17 @@
 #include <cmath>
 #include <numbers>
 #include <optional>
+#include <vector>
 
 #include "attn/parallel.h"
+#include "reference/conditioning.h"
 #include "reference/store.h"
 
 namespace attn::reference {
 namespace {
 
-State union_of_parts(const MergeStatesOp& op, std::int64_t token, std::int64_t head) {
+void merge_row(const MergeStatesOp& op, std::int64_t token, std::int64_t head,
+               const Outputs& outputs) {
   const std::int64_t num_parts = op.out_parts.shape[0];
   const std::int64_t size = op.out_parts.shape[3];
   RowMatrix values = zero_rows(static_cast<std::size_t>(num_parts), size);
@@ -23,7 +26,18 @@ State union_of_parts(const MergeStatesOp& op, std::int64_t token, std::int64_t h
     live.score.push_back(op.lse_base_2 ? lse * std::numbers::ln2 : lse);
     live.value_row.push_back(p);
   }
-  return attend(live, values, size, std::nullopt, true);
+  const State state = attend(live, values, size, std::nullopt, true);
+  store_state(outputs, token, head, state);
+  if (!wants_sums(outputs)) return;
+  // Live parts are numbered; they have neither query nor keys.
+  std::vector<std::int64_t> places(static_cast<std::size_t>(num_parts));
+  for (std::size_t j = 0; j < live.value_row.size(); ++j) {
+    places[static_cast<std::size_t>(live.value_row[j])] = static_cast<std::int64_t>(j);
+  }
+  const RowMatrix nothing = zero_rows(static_cast<std::size_t>(num_parts), 0);
+  const ConditionedRow row = {
+      live, {}, places, nothing, nothing, nothing, values.cwiseAbs(), 1.0, std::nullopt};
+  store_sums(outputs, row_sums(row, state), token, head);
 }
 
 }  // namespace
@@ -32,7 +46,7 @@ void merge_states(const MergeStatesOp& op, const Outputs& outputs) {
   const std::int64_t heads = op.out_parts.shape[2];
   parallel_for(op.out_parts.shape[1], [&](std::int64_t token, int) {
     for (std::int64_t head = 0; head < heads; ++head) {
-      store_state(outputs, token, head, union_of_parts(op, token, head));
+      merge_row(op, token, head, outputs);
     }
   });
 }

@@ -25,6 +25,23 @@ class AbsorbedSource final : public KeyValueSource {
   const MlaOp& op_;
 };
 
+// latent [rows, L] times weights [L, head, columns]; with `sizes` of their absolute values.
+RowMatrix project(const RowMatrix& latent, const TensorView& weights, std::int64_t head,
+                  bool sizes = false) {
+  const std::int64_t rank = weights.shape[0];
+  const RowMatrix rows = sizes ? RowMatrix(latent.cwiseAbs()) : latent;
+  RowMatrix product = zero_rows(static_cast<std::size_t>(rows.rows()), weights.shape[2]);
+  RowMatrix column = zero_rows(1, rank);
+  for (std::int64_t c = 0; c < weights.shape[2]; ++c) {
+    for (std::int64_t l = 0; l < rank; ++l) column(0, l) = value_at(weights, l, head, c);
+    if (sizes) column = column.cwiseAbs().eval();
+    for (Eigen::Index i = 0; i < rows.rows(); ++i) {
+      product(i, c) = dot(rows.row(i).data(), column.data(), rows.cols());
+    }
+  }
+  return product;
+}
+
 // One KV head for every query head: k = latent * w_uk ‖ rope, v = latent * w_uv.
 class ExpandedSource final : public KeyValueSource {
  public:
@@ -33,34 +50,38 @@ class ExpandedSource final : public KeyValueSource {
   RowMatrix keys(std::int64_t request, std::int64_t head,
                  std::span<const std::int64_t> positions) const override {
     const RowMatrix rows = gather_latent(op_, latent_slots(op_, request, positions));
-    const std::int64_t nope = op_.qk_nope_head_dim;
-    RowMatrix keys = zero_rows(positions.size(), nope + op_.qk_rope_head_dim);
-    keys.leftCols(nope) = project(rows, op_.w_uk, head).leftCols(nope);
-    keys.middleCols(nope, op_.qk_rope_head_dim) =
-        rows.middleCols(op_.kv_lora_rank, op_.qk_rope_head_dim);
-    return keys;
+    return keys_of(project(latent_of(rows), op_.w_uk, head), rows);
   }
   RowMatrix values(std::int64_t request, std::int64_t head,
                    std::span<const std::int64_t> positions) const override {
-    return project(gather_latent(op_, latent_slots(op_, request, positions)), op_.w_uv, head);
+    const RowMatrix rows = gather_latent(op_, latent_slots(op_, request, positions));
+    return project(latent_of(rows), op_.w_uv, head);
+  }
+
+  RowMatrix key_magnitudes(std::int64_t request, std::int64_t head,
+                           std::span<const std::int64_t> positions,
+                           const RowMatrix&) const override {
+    const RowMatrix rows = gather_latent(op_, latent_slots(op_, request, positions));
+    return keys_of(project(latent_of(rows), op_.w_uk, head, true), rows.cwiseAbs());
+  }
+  RowMatrix value_magnitudes(std::int64_t request, std::int64_t head,
+                             std::span<const std::int64_t> positions,
+                             const RowMatrix&) const override {
+    const RowMatrix rows = gather_latent(op_, latent_slots(op_, request, positions));
+    return project(latent_of(rows), op_.w_uv, head, true);
   }
 
  private:
-  // latent [rows, L] times weights [L, head, columns].
-  RowMatrix project(const RowMatrix& rows, const TensorView& weights, std::int64_t head) const {
-    const RowMatrix latent = first_columns(rows, op_.kv_lora_rank);
-    const std::int64_t columns = weights.shape[2];
-    RowMatrix product = zero_rows(static_cast<std::size_t>(rows.rows()), columns);
-    RowMatrix column = zero_rows(1, op_.kv_lora_rank);
-    for (std::int64_t c = 0; c < columns; ++c) {
-      for (std::int64_t l = 0; l < op_.kv_lora_rank; ++l) {
-        column(0, l) = value_at(weights, l, head, c);
-      }
-      for (Eigen::Index i = 0; i < rows.rows(); ++i) {
-        product(i, c) = dot(latent.row(i).data(), column.data(), latent.cols());
-      }
-    }
-    return product;
+  RowMatrix latent_of(const RowMatrix& rows) const { return first_columns(rows, op_.kv_lora_rank); }
+
+  // nope ‖ the rope part of `rows`.
+  RowMatrix keys_of(const RowMatrix& nope, const RowMatrix& rows) const {
+    const std::int64_t size = op_.qk_nope_head_dim;
+    RowMatrix keys = zero_rows(static_cast<std::size_t>(rows.rows()), size + op_.qk_rope_head_dim);
+    keys.leftCols(size) = nope.leftCols(size);
+    keys.middleCols(size, op_.qk_rope_head_dim) =
+        rows.middleCols(op_.kv_lora_rank, op_.qk_rope_head_dim);
+    return keys;
   }
 
   const MlaOp& op_;
@@ -81,17 +102,14 @@ RowProblem row_problem(const MlaOp& op) {
 
 void mla(const MlaOp& op, const Outputs& outputs) {
   RowProblem problem = row_problem(op);
-  const TakeRow take_row = [&](std::int64_t token, std::int64_t head, const State& state) {
-    store_state(outputs, token, head, state);
-  };
   if (op.form == MlaForm::kAbsorbed) {
     problem.num_kv_heads = 1;
     problem.head_size_v = op.kv_lora_rank;
-    solve_rows(problem, AbsorbedSource(op), take_row);
+    solve_rows(problem, AbsorbedSource(op), to_state_of(outputs), to_sums_of(outputs));
   } else {
     problem.num_kv_heads = op.query.shape[1];
     problem.head_size_v = op.w_uv.shape[2];
-    solve_rows(problem, ExpandedSource(op), take_row);
+    solve_rows(problem, ExpandedSource(op), to_state_of(outputs), to_sums_of(outputs));
   }
 }
 

@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "attn/parallel.h"
+#include "reference/conditioning.h"
 #include "reference/latent.h"
 #include "reference/mla.h"
 #include "reference/store.h"
@@ -8,27 +9,34 @@
 namespace attn::reference {
 namespace {
 
-// The listed slots of one token: a prefix of the list, without -1.
-std::vector<KvSlot> listed_slots(const MlaSparseOp& op, std::int64_t request, std::int64_t token) {
+// What one token lists: a prefix of the list, without -1.
+struct ListedKeys {
+  std::vector<KvSlot> slots;
+  std::vector<std::int64_t> places;  // in the list
+};
+
+ListedKeys listed_keys(const MlaSparseOp& op, std::int64_t request, std::int64_t token) {
   const std::int64_t listed =
       op.topk_lens.present() ? int_at(op.topk_lens, token) : op.topk_indices.shape[1];
   const std::int64_t block_size = op.mla.kv_cache.shape[1];
-  std::vector<KvSlot> slots;
+  ListedKeys keys;
   for (std::int64_t i = 0; i < listed; ++i) {
     const std::int64_t index = int_at(op.topk_indices, token, i);
     if (index < 0) continue;
     const std::int64_t block = op.index_space == TopkIndexSpace::kSlot
                                    ? index / block_size
                                    : int_at(op.mla.block_table, request, index / block_size);
-    slots.push_back({block, index % block_size});
+    keys.slots.push_back({block, index % block_size});
+    keys.places.push_back(i);
   }
-  return slots;
+  return keys;
 }
 
 void solve_token(const MlaSparseOp& op, std::int64_t request, std::int64_t token,
                  const Outputs& outputs) {
   const MlaOp& mla = op.mla;
-  const RowMatrix keys = gather_latent(mla, listed_slots(op, request, token));
+  const ListedKeys listed = listed_keys(op, request, token);
+  const RowMatrix keys = gather_latent(mla, listed.slots);
   const RowMatrix values = first_columns(keys, mla.kv_lora_rank);
   for (std::int64_t head = 0; head < mla.query.shape[1]; ++head) {
     const RowMatrix query = gather_query(mla.query, {}, token, head, 0);
@@ -41,8 +49,13 @@ void solve_token(const MlaSparseOp& op, std::int64_t request, std::int64_t token
     }
     std::optional<double> sink;
     if (op.sinks.present()) sink = value_at(op.sinks, head);
-    store_state(outputs, token, head,
-                attend(scored, values, mla.kv_lora_rank, sink, op.lse_includes_sink));
+    const State state = attend(scored, values, mla.kv_lora_rank, sink, op.lse_includes_sink);
+    store_state(outputs, token, head, state);
+    if (!wants_sums(outputs)) continue;
+    const ConditionedRow row = {
+        scored,    {},  listed.places, query, keys, keys.cwiseAbs(), values.cwiseAbs(),
+        mla.scale, sink};
+    store_sums(outputs, row_sums(row, state), token, head);
   }
 }
 

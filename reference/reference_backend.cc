@@ -27,6 +27,7 @@ Capabilities reference_capabilities() {
   c.honours_splits = true;
   c.honours_common_prefix = true;
   c.honours_dcp = true;
+  c.conditioning = true;
   c.batch_invariant = true;
   return c;
 }
@@ -51,7 +52,7 @@ class ReferencePlan final : public Plan {
   explicit ReferencePlan(const ExecSpec& exec) : exec_(exec) {}
 
   void run(const AttentionProblem& problem, const Outputs& outputs) const override {
-    check_outputs(problem, outputs, DType::kF64);
+    check_outputs(problem, outputs, DType::kF64, true);
     if (outputs.lse_form != LseForm{})
       throw Error("REFERENCE writes lse in its declared form only");
     std::visit(Answer{outputs}, problem.operation());

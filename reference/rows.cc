@@ -32,13 +32,23 @@ std::vector<RowBlock> row_blocks(const RowProblem& problem) {
   return blocks;
 }
 
+ScoredKeys joined(const std::vector<ScoredKeys>& parts) {
+  ScoredKeys all;
+  for (const ScoredKeys& part : parts) {
+    all.score.insert(all.score.end(), part.score.begin(), part.score.end());
+    all.value_row.insert(all.value_row.end(), part.value_row.begin(), part.value_row.end());
+  }
+  return all;
+}
+
 class RowBlockSolver {
  public:
   RowBlockSolver(const RowProblem& problem, const KeyValueSource& source, const TakeRow& take_row,
-                 const RowBlock& block)
+                 const TakeSums& take_sums, const RowBlock& block)
       : problem_(problem),
         source_(source),
         take_row_(take_row),
+        take_sums_(take_sums),
         block_(block),
         seq_len_(int_at(problem.seq_lens, block.request)) {
     find_visible_keys();
@@ -50,6 +60,10 @@ class RowBlockSolver {
     for (std::int64_t kv_head = 0; kv_head < problem_.num_kv_heads; ++kv_head) {
       keys_ = source_.keys(block_.request, kv_head, positions_);
       values_ = source_.values(block_.request, kv_head, positions_);
+      if (take_sums_) {
+        key_sizes_ = source_.key_magnitudes(block_.request, kv_head, positions_, keys_);
+        value_sizes_ = source_.value_magnitudes(block_.request, kv_head, positions_, values_);
+      }
       for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
         for (std::int64_t i = 0; i < block_.num_rows; ++i) solve_row(i, head);
       }
@@ -120,11 +134,14 @@ class RowBlockSolver {
     return parts;
   }
 
-  State row_state(std::int64_t i, std::int64_t head) const {
-    const std::vector<ScoredKeys> parts = scored_keys(i, head);
+  std::optional<double> sink_of(std::int64_t head) const {
+    if (!problem_.sinks.present()) return std::nullopt;
+    return value_at(problem_.sinks, head);
+  }
+
+  State row_state(const std::vector<ScoredKeys>& parts, std::int64_t head) const {
     const Eigen::Index size = problem_.head_size_v;
-    std::optional<double> sink;
-    if (problem_.sinks.present()) sink = value_at(problem_.sinks, head);
+    const std::optional<double> sink = sink_of(head);
     if (!problem_.exec.any())
       return attend(parts[0], values_, size, sink, problem_.lse_includes_sink);
     State state = attend(parts[0], values_, size, std::nullopt, true);
@@ -134,29 +151,72 @@ class RowBlockSolver {
     return sink ? add_sink(state, *sink, problem_.lse_includes_sink) : state;
   }
 
+  // How much of each score comes from biases; empty when there are none.
+  std::vector<double> bias_sizes(const RowPosition& at, std::int64_t head,
+                                 const ScoredKeys& keys) const {
+    std::vector<double> sizes;
+    if (!problem_.bias.any()) return sizes;
+    for (const Eigen::Index index : keys.value_row) {
+      const std::array<double, 3> terms =
+          bias_terms(problem_.bias, at, head, positions_[static_cast<std::size_t>(index)]);
+      sizes.push_back(std::abs(terms[0]) + std::abs(terms[1]) + std::abs(terms[2]));
+    }
+    return sizes;
+  }
+
+  RowSums sums_of(std::int64_t i, std::int64_t head, const std::vector<ScoredKeys>& parts,
+                  const State& state) const {
+    const ScoredKeys keys = joined(parts);
+    const RowMatrix query = query_row(token_of(i), head);
+    const std::vector<double> biases = bias_sizes(row_position(i), head, keys);
+    return row_sums({keys, biases, positions_, query, keys_, key_sizes_, value_sizes_,
+                     problem_.scale, sink_of(head)},
+                    state);
+  }
+
   void solve_row(std::int64_t i, std::int64_t head) const {
-    take_row_(token_of(i), head, row_state(i, head));
+    const std::vector<ScoredKeys> parts = scored_keys(i, head);
+    const State state = row_state(parts, head);
+    take_row_(token_of(i), head, state);
+    if (take_sums_) take_sums_(token_of(i), head, sums_of(i, head, parts, state));
   }
 
   const RowProblem& problem_;
   const KeyValueSource& source_;
   const TakeRow& take_row_;
+  const TakeSums& take_sums_;
   const RowBlock block_;
   const std::int64_t seq_len_;
   std::vector<std::int64_t> positions_;
   std::vector<std::vector<Eigen::Index>> visible_;
   std::vector<int> part_of_;
-  RowMatrix keys_;    // [positions, head_size] of the current KV head
-  RowMatrix values_;  // [positions, head_size_v]
+  RowMatrix keys_;                     // [positions, head_size] of the current KV head
+  RowMatrix values_;                   // [positions, head_size_v]
+  RowMatrix key_sizes_, value_sizes_;  // with take_sums_
 };
 
 }  // namespace
 
-void solve_rows(const RowProblem& problem, const KeyValueSource& source, const TakeRow& take_row) {
+void solve_rows(const RowProblem& problem, const KeyValueSource& source, const TakeRow& take_row,
+                const TakeSums& take_sums) {
   const std::vector<RowBlock> blocks = row_blocks(problem);
   parallel_for(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t i, int) {
-    RowBlockSolver(problem, source, take_row, blocks[static_cast<std::size_t>(i)]).solve();
+    const RowBlock& block = blocks[static_cast<std::size_t>(i)];
+    RowBlockSolver(problem, source, take_row, take_sums, block).solve();
   });
+}
+
+TakeRow to_state_of(const Outputs& outputs) {
+  return [&outputs](std::int64_t token, std::int64_t head, const State& state) {
+    store_state(outputs, token, head, state);
+  };
+}
+
+TakeSums to_sums_of(const Outputs& outputs) {
+  if (!wants_sums(outputs)) return {};
+  return [&outputs](std::int64_t token, std::int64_t head, const RowSums& sums) {
+    store_sums(outputs, sums, token, head);
+  };
 }
 
 }  // namespace attn::reference

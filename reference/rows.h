@@ -7,6 +7,7 @@
 #include <span>
 
 #include "attn/operation.h"
+#include "reference/conditioning.h"
 #include "reference/softmax.h"
 
 namespace attn::reference {
@@ -19,6 +20,17 @@ class KeyValueSource {
                          std::span<const std::int64_t> positions) const = 0;
   virtual RowMatrix values(std::int64_t request, std::int64_t kv_head,
                            std::span<const std::int64_t> positions) const = 0;
+
+  // Sizes of what keys and values are computed from, for the conditioning sums: of a sum, the sum
+  // of the sizes. `keys` and `values` are those of the same positions.
+  virtual RowMatrix key_magnitudes(std::int64_t, std::int64_t, std::span<const std::int64_t>,
+                                   const RowMatrix& keys) const {
+    return keys.cwiseAbs();
+  }
+  virtual RowMatrix value_magnitudes(std::int64_t, std::int64_t, std::span<const std::int64_t>,
+                                     const RowMatrix& values) const {
+    return values.cwiseAbs();
+  }
 };
 
 // An operation's rows without its cache. Fields as in AttentionOp.
@@ -43,10 +55,18 @@ struct RowProblem {
   }
 };
 
-// Receives the answer of one row. Called from several threads, for different rows.
+// Receives the answer of one row, or its conditioning sums. Called from several threads, for
+// different rows.
 using TakeRow = std::function<void(std::int64_t token, std::int64_t head, const State& state)>;
+using TakeSums = std::function<void(std::int64_t token, std::int64_t head, const RowSums& sums)>;
 
-// Answers every row. Cost: products over visible keys only, plus one predicate test per (row, key).
-void solve_rows(const RowProblem& problem, const KeyValueSource& source, const TakeRow& take_row);
+// Answers every row; the sums are computed when `take_sums` is given. Cost: products over visible
+// keys only, plus one predicate test per (row, key).
+void solve_rows(const RowProblem& problem, const KeyValueSource& source, const TakeRow& take_row,
+                const TakeSums& take_sums = {});
+
+// Writes a row to outputs [token, head]; the sums only where they are asked for.
+TakeRow to_state_of(const Outputs& outputs);
+TakeSums to_sums_of(const Outputs& outputs);
 
 }  // namespace attn::reference

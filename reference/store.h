@@ -14,14 +14,18 @@ void store(const MutableTensorView& view, double value, Index... index) {
   store_code(view.dtype, encode(view.dtype, value, overflow), view.at(index...));
 }
 
+// The elements of one row, where the tensor is present.
+template <class... Row>
+void store_row(const MutableTensorView& view, const Eigen::VectorXd& values, Row... row) {
+  if (!view.present()) return;
+  for (Eigen::Index d = 0; d < values.size(); ++d) store(view, values[d], row..., d);
+}
+
 // out and lse of one row, where they are present.
 inline void store_state(const Outputs& outputs, std::int64_t token, std::int64_t head,
                         const State& state) {
   if (outputs.lse.present()) store(outputs.lse, state.lse, head, token);
-  if (!outputs.out.present()) return;
-  for (Eigen::Index d = 0; d < state.out.size(); ++d) {
-    store(outputs.out, state.out[d], token, head, d);
-  }
+  store_row(outputs.out, state.out, token, head);
 }
 
 }  // namespace attn::reference

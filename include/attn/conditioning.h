@@ -51,7 +51,8 @@ enum RowField : int {
 //                               u their natural log-sum-exps, a = 0
 //   differential                the same with a leading axis of 2 (both softmaxes), and
 //                               cond_o  f64: their outputs before the difference
-//   indexer                     cond_ix  f32 [num_tokens, num_keys] = sum_h |w_h| sum_d |q_hd k_d|
+//   indexer                     cond_ix  f32 [num_tokens, num_keys] = sum_h |w_h| sum_d |q_hd k_d|,
+//                               0 for keys outside the row's range
 //   cache writes                none: they are compared bit for bit
 std::vector<OutputSpec> conditioning_specs(const AttentionProblem& problem);
 

@@ -56,6 +56,10 @@ struct BiasSpec {
   TensorView attn_bias;     // floating, shape as attn_mask; optional
   TensorView qq_bias;  // f32 [n, n]: (row, k - context_len) for context_len <= k < context_len + n;
                        // optional
+
+  bool any() const {
+    return alibi_form != AlibiForm::kNone || attn_bias.present() || qq_bias.present();
+  }
 };
 
 // The published ALiBi slopes m_h for any head count (Press, Smith, Lewis: Train short, test long,
