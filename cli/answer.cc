@@ -10,6 +10,14 @@
 
 namespace attn::cli {
 
+AttentionProblem problem_of(const CaseFile& file, const std::string& path) {
+  try {
+    return file.problem();
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
 Answer::Answer(const Backend& backend, const CaseFile& file, const AttentionProblem& problem,
                bool conditioning) {
   const Capabilities& capabilities = backend.capabilities();

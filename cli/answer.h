@@ -11,6 +11,9 @@
 
 namespace attn::cli {
 
+// The problem of a case given on the command line as `path`, which its errors name.
+AttentionProblem problem_of(const CaseFile& file, const std::string& path);
+
 class Answer {
  public:
   // Answers every output of the operation; those that `file` describes have the shape it says. With

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "attn/error.h"
+#include "cli/answer.h"
 #include "cli/backends.h"
 #include "cli/command.h"
 #include "cli/compare_folder.h"
@@ -38,7 +39,7 @@ int compare_one(const GlobalOptions& options, const CompareFlags& flags) {
   const Tolerance tolerance{checked_tolerance("--atol", flags.atol),
                             checked_tolerance("--rtol", flags.rtol)};
   const CaseFile file = CaseFile::read(flags.case_path);
-  const AttentionProblem problem = file.problem();
+  const AttentionProblem problem = problem_of(file, flags.case_path);
   const ResultFile actual = ResultFile::read(flags.actual);
   Json doc = document("compare", options);
   doc["id"] = file.id();

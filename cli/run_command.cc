@@ -85,7 +85,7 @@ int run_one(const GlobalOptions& options, const RunFlags& flags) {
   require_known_backend(flags.backend);
   expect_other_place(flags.case_path, flags.out);
   const CaseFile file = CaseFile::read(flags.case_path);
-  const AttentionProblem problem = file.problem();
+  const AttentionProblem problem = problem_of(file, flags.case_path);
   const CaseRun run = run_case(file, problem, flags);
   write_answer(run, flags.out);
   if (options.json) write_json(run_document(options, flags, file, problem, run));

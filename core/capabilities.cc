@@ -80,6 +80,55 @@ void attention_reasons(const Capabilities& c, const AttentionOp& op,
   }
 }
 
+// The tensors of an operation that may lie on a device.
+struct DataTensors {
+  using Views = std::vector<TensorView>;
+
+  Views operator()(const AttentionOp& op) const {
+    const KvCacheView& kv = op.kv;
+    return {op.query,
+            kv.key,
+            kv.value,
+            kv.k_scale_cache,
+            kv.v_scale_cache,
+            kv.k_block_scale,
+            kv.v_block_scale,
+            op.mask.attn_mask,
+            op.bias.attn_bias,
+            op.bias.qq_bias,
+            op.bias.alibi_slopes,
+            op.sinks};
+  }
+  Views operator()(const DifferentialOp& op) const {
+    Views views = (*this)(op.attention);
+    views.push_back(op.norm_weight);
+    return views;
+  }
+  Views operator()(const MlaOp& op) const { return {op.query, op.kv_cache, op.w_uk, op.w_uv}; }
+  Views operator()(const MlaSparseOp& op) const {
+    Views views = (*this)(op.mla);
+    views.push_back(op.sinks);
+    return views;
+  }
+  Views operator()(const IndexerOp& op) const { return {op.query, op.key, op.weights, op.k_scale}; }
+  Views operator()(const MergeStatesOp& op) const { return {op.out_parts, op.lse_parts}; }
+  Views operator()(const CacheWriteOp& op) const {
+    return {op.key,
+            op.value,
+            op.cache.key,
+            op.cache.value,
+            op.cache.k_scale_cache,
+            op.cache.v_scale_cache};
+  }
+  Views operator()(const MlaCacheWriteOp& op) const { return {op.kv_c, op.k_pe, op.kv_cache}; }
+};
+
+bool uses_device_memory(const Operation& operation) {
+  const std::vector<TensorView> views = std::visit(DataTensors{}, operation);
+  return std::any_of(views.begin(), views.end(),
+                     [](const TensorView& v) { return v.space == MemorySpace::kDevice; });
+}
+
 }  // namespace
 
 std::vector<std::string> unsupported_reasons(const Capabilities& capabilities,
@@ -88,6 +137,9 @@ std::vector<std::string> unsupported_reasons(const Capabilities& capabilities,
   if (!contains(capabilities.operations, problem.kind())) {
     reasons.push_back(fmt::format("operation {} not supported", name(problem.kind())));
     return reasons;
+  }
+  if (!capabilities.device_memory && uses_device_memory(problem.operation())) {
+    reasons.push_back("device memory not supported");
   }
   if (const AttentionOp* op = problem.attention()) attention_reasons(capabilities, *op, reasons);
   return reasons;

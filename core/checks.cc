@@ -13,6 +13,7 @@ void expect_shape(std::string_view what, const TensorView& view,
     fits = fits && (size == kAny ? view.shape[axis] >= 0 : view.shape[axis] == size);
     ++axis;
   }
+  if (fits && view.data == nullptr && view.num_units() != 0) fail("{} has no memory", what);
   if (fits) return;
   std::string wanted;
   for (const std::int64_t size : shape) {
@@ -28,8 +29,19 @@ void expect_dtype(std::string_view what, const TensorView& view, DType dtype) {
 
 void expect_tensor(std::string_view what, const TensorView& view, DType dtype,
                    std::initializer_list<std::int64_t> shape) {
+  expect_host(what, view);
+  expect_data(what, view, dtype, shape);
+}
+
+void expect_data(std::string_view what, const TensorView& view, DType dtype,
+                 std::initializer_list<std::int64_t> shape) {
   expect_dtype(what, view, dtype);
   expect_shape(what, view, shape);
+}
+
+void expect_host(std::string_view what, const TensorView& view) {
+  if (view.space != MemorySpace::kHost)
+    fail("{} lies in device memory, must be in host memory", what);
 }
 
 void expect_absent(std::string_view what, const TensorView& view, std::string_view why) {
@@ -67,6 +79,7 @@ void expect_finite(std::string_view what, const TensorView& view) {
 void expect_scale(std::string_view what, const TensorView& scale, std::int64_t heads,
                   std::int64_t num_reqs) {
   expect_dtype(what, scale, DType::kF32);
+  expect_host(what, scale);
   if (scale.rank == 2 && num_reqs >= 0) {
     expect_shape(what, scale, {num_reqs, heads});
   } else if (scale.rank != 1 || scale.shape[0] != 1) {

@@ -26,11 +26,18 @@ inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 // Leaves an axis of a shape open.
 inline constexpr std::int64_t kAny = -1;
 
+// Also: there is memory, unless there are no elements.
 void expect_shape(std::string_view what, const TensorView& view,
                   std::initializer_list<std::int64_t> shape);
+// Index and scale tensors lie in host memory.
+void expect_host(std::string_view what, const TensorView& view);
 void expect_dtype(std::string_view what, const TensorView& view, DType dtype);
+// An index or scale tensor.
 void expect_tensor(std::string_view what, const TensorView& view, DType dtype,
                    std::initializer_list<std::int64_t> shape);
+// A data tensor: in any memory.
+void expect_data(std::string_view what, const TensorView& view, DType dtype,
+                 std::initializer_list<std::int64_t> shape);
 void expect_absent(std::string_view what, const TensorView& view, std::string_view why);
 
 // A type that holds one real number per element.

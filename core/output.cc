@@ -97,12 +97,10 @@ void check_output(const OutputSpec& spec, const MutableTensorView& view) {
 }
 
 constexpr MutableTensorView Outputs::*kAllOutputs[] = {
-    &Outputs::out,      &Outputs::lse,           &Outputs::out_codes,
-    &Outputs::logits,   &Outputs::key_cache,     &Outputs::value_cache,
-    &Outputs::kv_cache, &Outputs::k_scale_cache, &Outputs::v_scale_cache,
-    &Outputs::cond_pv,  &Outputs::cond_pav,      &Outputs::cond_puv,
-    &Outputs::cond_v,   &Outputs::cond_row,      &Outputs::cond_o,
-    &Outputs::cond_ix};
+    &Outputs::out,           &Outputs::lse,         &Outputs::out_codes, &Outputs::logits,
+    &Outputs::key_cache,     &Outputs::value_cache, &Outputs::kv_cache,  &Outputs::k_scale_cache,
+    &Outputs::v_scale_cache, &Outputs::cond_pv,     &Outputs::cond_pav,  &Outputs::cond_puv,
+    &Outputs::cond_v,        &Outputs::cond_row,    &Outputs::cond_o,    &Outputs::cond_ix};
 
 }  // namespace
 

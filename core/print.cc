@@ -81,6 +81,72 @@ void print_attention(Line& line, const AttentionOp& op) {
   print_exec(line, op.exec);
 }
 
+class Printer {
+ public:
+  explicit Printer(Line& line) : line_(line) {}
+
+  void operator()(const AttentionOp& op) const { print_attention(line_, op); }
+  void operator()(const DifferentialOp& op) const {
+    print_attention(line_, op.attention);
+    line_.add("diff_lambda={} diff_lambda_init={}", op.lambda, op.lambda_init);
+    if (op.norm_weight.present()) line_.add("diff_eps={}", op.eps);
+    line_.tensor("diff_norm_weight", op.norm_weight);
+  }
+  void operator()(const MlaOp& op) const {
+    print_latent(op);
+    line_.add("{} causal={}", op.form == MlaForm::kAbsorbed ? "absorbed" : "expanded", op.causal);
+    if (op.form == MlaForm::kExpanded) {
+      line_.add("qk_nope_head_dim={} head_size_v={}", op.qk_nope_head_dim, op.w_uv.shape[2]);
+    }
+    print_exec(line_, op.exec);
+  }
+  void operator()(const MlaSparseOp& op) const {
+    print_latent(op.mla);
+    line_.tensor("topk_indices", op.topk_indices);
+    line_.add("{}", op.index_space == TopkIndexSpace::kSlot ? "slots" : "positions");
+    line_.tensor("topk_lens", op.topk_lens);
+    if (op.sinks.present()) line_.add("sinks lse_includes_sink={}", op.lse_includes_sink);
+  }
+  void operator()(const IndexerOp& op) const {
+    line_.tensor("query", op.query);
+    line_.tensor("key", op.key);
+    line_.tensor("k_scale", op.k_scale);
+    line_.tensor("weights", op.weights);
+  }
+  void operator()(const MergeStatesOp& op) const {
+    line_.tensor("out_parts", op.out_parts);
+    line_.add("lse_base={}", op.lse_base_2 ? "2" : "e");
+  }
+  void operator()(const CacheWriteOp& op) const {
+    line_.tensor("key", op.key);
+    line_.tensor("value", op.value);
+    line_.tensor("slot_mapping", op.slot_mapping);
+    line_.tensor("key_cache", op.cache.key);
+    line_.tensor("value_cache", op.cache.value);
+    line_.add("{}", name(op.cache.encoding));
+  }
+  void operator()(const MlaCacheWriteOp& op) const {
+    line_.tensor("kv_c", op.kv_c);
+    line_.tensor("k_pe", op.k_pe);
+    line_.tensor("slot_mapping", op.slot_mapping);
+    line_.tensor("kv_cache", op.kv_cache);
+    line_.add("{}", name(op.encoding));
+  }
+
+ private:
+  void print_latent(const MlaOp& op) const {
+    line_.add("reqs={} heads={} kv_lora_rank={} qk_rope_head_dim={}", op.seq_lens.shape[0],
+              op.query.shape[1], op.kv_lora_rank, op.qk_rope_head_dim);
+    line_.tensor("query", op.query);
+    line_.tensor("kv_cache", op.kv_cache);
+    if (op.encoding != KvEncoding::kPlain) line_.add("{}", name(op.encoding));
+    line_.add("scale={}", op.scale);
+    line_.tensor("k_scale", op.k_scale);
+  }
+
+  Line& line_;
+};
+
 }  // namespace
 
 std::string_view name(OpKind kind) { return kOpNames[static_cast<int>(kind)]; }
@@ -88,7 +154,7 @@ std::string_view name(OpKind kind) { return kOpNames[static_cast<int>(kind)]; }
 std::string to_string(const AttentionProblem& problem) {
   Line line;
   line.add("{}", name(problem.kind()));
-  if (const AttentionOp* op = problem.attention()) print_attention(line, *op);
+  std::visit(Printer(line), problem.operation());
   return line.take();
 }
 

@@ -119,8 +119,7 @@ class AttentionChecker {
 
   void check_scale_cache(std::string_view what, const TensorView& scale, bool applies) const {
     if (!applies) return expect_absent(what, scale, "the cache has no scale per token and head");
-    expect_tensor(what, scale, DType::kF32,
-                  {kv_.key.shape[0], kv_.key.shape[1], op_.num_kv_heads()});
+    expect_data(what, scale, DType::kF32, {kv_.key.shape[0], kv_.key.shape[1], op_.num_kv_heads()});
   }
 
   void check_block_scale(std::string_view what, const TensorView& scale, bool applies,
@@ -128,8 +127,8 @@ class AttentionChecker {
     if (!applies) return expect_absent(what, scale, "the cache is not nvfp4");
     if (head_size % 16 != 0)
       fail("nvfp4 needs head sizes that are multiples of 16, not {}", head_size);
-    expect_tensor(what, scale, DType::kF8E4M3FN,
-                  {kv_.key.shape[0], kv_.key.shape[1], op_.num_kv_heads(), head_size / 16});
+    expect_data(what, scale, DType::kF8E4M3FN,
+                {kv_.key.shape[0], kv_.key.shape[1], op_.num_kv_heads(), head_size / 16});
   }
 
   void check_global_scale(std::string_view what, const TensorView& scale, bool applies) const {
@@ -192,14 +191,14 @@ class AttentionChecker {
     if (bias.alibi_form == AlibiForm::kNone) {
       expect_absent("alibi_slopes", bias.alibi_slopes, "alibi_form is not");
     } else {
-      expect_tensor("alibi_slopes", bias.alibi_slopes, DType::kF32, {op_.num_heads()});
+      expect_data("alibi_slopes", bias.alibi_slopes, DType::kF32, {op_.num_heads()});
     }
     if (bias.attn_bias.present()) {
       expect_real("attn_bias", bias.attn_bias);
       expect_score_shape("attn_bias", bias.attn_bias);
     }
     if (bias.qq_bias.present()) {
-      expect_tensor("qq_bias", bias.qq_bias, DType::kF32, {kAny, kAny});
+      expect_data("qq_bias", bias.qq_bias, DType::kF32, {kAny, kAny});
       expect_shape("qq_bias", bias.qq_bias, {bias.qq_bias.shape[1], bias.qq_bias.shape[1]});
     }
   }

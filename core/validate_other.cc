@@ -84,8 +84,8 @@ class CacheWriteChecker {
   }
 
   void expect_scale_cache(std::string_view what, const TensorView& scale) const {
-    expect_tensor(what, scale, DType::kF32,
-                  {cache_.key.shape[0], cache_.key.shape[1], cache_.num_kv_heads()});
+    expect_data(what, scale, DType::kF32,
+                {cache_.key.shape[0], cache_.key.shape[1], cache_.num_kv_heads()});
   }
 
   const CacheWriteOp& op_;

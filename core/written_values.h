@@ -14,7 +14,7 @@ void expect_rows(std::string_view what, const TensorView& rows, const TensorView
 void expect_no_zero_scale(std::string_view what, const TensorView& scale);
 
 // Every element of a row that is written is finite: a scale is computed from their largest. `rows`
-// has two or three axes and lies in host memory.
+// has two or three axes; what lies on a device is not looked at.
 void expect_finite_rows(std::string_view what, const TensorView& rows,
                         const TensorView& slot_mapping);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "reference/ds_mla_row.h"
 #include "reference/quantize.h"
 #include "reference/store.h"
 
@@ -115,33 +116,28 @@ void cache_write(const CacheWriteOp& op, const Outputs& outputs) {
 
 namespace {
 
-// An fp8_ds_mla row: 512 e4m3 codes, a f32 scale for each 128 of them, 64 bf16 numbers.
-constexpr std::int64_t kLatent = 512;
-constexpr std::int64_t kGroup = 128;
-constexpr std::int64_t kScaleBytes = 4;
-constexpr std::int64_t kRopeAt = kLatent + kLatent / kGroup * kScaleBytes;
-
 void write_ds_mla_group(const MlaCacheWriteOp& op, std::int64_t token, std::int64_t group,
                         std::byte* row) {
   float largest = 0.0f;
-  for (std::int64_t d = group * kGroup; d < (group + 1) * kGroup; ++d) {
+  for (std::int64_t d = group * DsMlaRow::kGroup; d < (group + 1) * DsMlaRow::kGroup; ++d) {
     largest = std::max(largest, std::fabs(static_cast<float>(value_at(op.kv_c, token, d))));
   }
   const float scale = std::max(largest / 448.0f, 0x1p-126f);
   store_code(DType::kF32, encode(DType::kF32, scale, Overflow::kInfinity),
-             row + kLatent + group * kScaleBytes);
-  for (std::int64_t d = group * kGroup; d < (group + 1) * kGroup; ++d) {
+             row + DsMlaRow::scale_at(group));
+  for (std::int64_t d = group * DsMlaRow::kGroup; d < (group + 1) * DsMlaRow::kGroup; ++d) {
     const auto x = static_cast<float>(value_at(op.kv_c, token, d));
     store_code(DType::kF8E4M3FN, quantize(DType::kF8E4M3FN, x, scale), row + d);
   }
 }
 
 void write_ds_mla_row(const MlaCacheWriteOp& op, std::int64_t token, std::byte* row) {
-  for (std::int64_t group = 0; group < kLatent / kGroup; ++group) {
+  for (std::int64_t group = 0; group < DsMlaRow::kGroups; ++group) {
     write_ds_mla_group(op, token, group, row);
   }
   for (std::int64_t d = 0; d < op.k_pe.shape[1]; ++d) {
-    store_code(DType::kBF16, load_code(DType::kBF16, op.k_pe.at(token, d)), row + kRopeAt + 2 * d);
+    store_code(DType::kBF16, load_code(DType::kBF16, op.k_pe.at(token, d)),
+               row + DsMlaRow::rope_at(d));
   }
 }
 

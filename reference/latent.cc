@@ -1,23 +1,19 @@
 #include "reference/latent.h"
 
+#include "reference/ds_mla_row.h"
+
 namespace attn::reference {
 namespace {
 
-// An fp8_ds_mla row: 512 e4m3 codes, a f32 scale for each 128 of them, 64 bf16 numbers.
-constexpr std::int64_t kLatent = 512;
-constexpr std::int64_t kGroup = 128;
-constexpr std::int64_t kScaleBytes = 4;
-constexpr std::int64_t kRopeAt = kLatent + kLatent / kGroup * kScaleBytes;
-constexpr std::int64_t kRope = 64;
-
 void read_ds_mla_row(const std::byte* row, double* to) {
-  for (std::int64_t d = 0; d < kLatent; ++d) {
+  using Row = DsMlaRow;
+  for (std::int64_t d = 0; d < Row::kLatent; ++d) {
     const double scale =
-        decode(DType::kF32, load_code(DType::kF32, row + kLatent + d / kGroup * kScaleBytes));
+        decode(DType::kF32, load_code(DType::kF32, row + Row::scale_at(d / Row::kGroup)));
     to[d] = decode(DType::kF8E4M3FN, load_code(DType::kF8E4M3FN, row + d)) * scale;
   }
-  for (std::int64_t d = 0; d < kRope; ++d) {
-    to[kLatent + d] = decode(DType::kBF16, load_code(DType::kBF16, row + kRopeAt + 2 * d));
+  for (std::int64_t d = 0; d < Row::kRope; ++d) {
+    to[Row::kLatent + d] = decode(DType::kBF16, load_code(DType::kBF16, row + Row::rope_at(d)));
   }
 }
 

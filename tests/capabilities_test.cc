@@ -235,5 +235,14 @@ TEST(HonouredExec, IsAllOfItWhenAllIsHonoured) {
   EXPECT_EQ(honoured_exec(c, kEverything), kEverything);
 }
 
+TEST(Capabilities, DataOnADeviceNeedsABackendThatReadsIt) {
+  SmallProblem p;
+  p.op.kv.value.space = MemorySpace::kDevice;
+  Capabilities c = all_capabilities();
+  EXPECT_EQ(unsupported_reasons(c, p.problem()), Reasons{"device memory not supported"});
+  c.device_memory = true;
+  EXPECT_EQ(unsupported_reasons(c, p.problem()), Reasons{});
+}
+
 }  // namespace
 }  // namespace attn

@@ -167,8 +167,9 @@ TEST_F(RunCommand, InvalidCaseIsTwoWithEveryBackend) {
   for (const char* backend :
        {"REFERENCE", "CPU", "auto", "CUDA_FLASH", "SIMT_MLA", "REFERENCE_FAST"}) {
     expect_refused(run("infinite-scale", backend, {"--json"}), "scale is inf");
-    expect_refused(run(third_party("hand_made/format-invalid-heads.safetensors"), backend),
-                   "num_heads 5 is not a multiple of num_kv_heads 2");
+    expect_refused(
+        run(third_party("hand_made/format-invalid-heads.safetensors"), backend),
+        "format-invalid-heads.safetensors: num_heads 5 is not a multiple of num_kv_heads 2");
     EXPECT_FALSE(exists("y"));
   }
 }

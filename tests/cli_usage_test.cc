@@ -74,8 +74,9 @@ TEST_P(BadUsageTest, IsTwoWithOneLineAndNothingWritten) {
 
 const BadUsage kBadUsages[] = {
     {"NoCommand", {}, "subcommand"},
-    {"UnknownCommand", {"frobnicate"}, ""},
-    {"CommandInAnotherCase", {"RUN"}, ""},
+    {"UnknownCommand", {"frobnicate"}, "frobnicate"},
+    {"UnknownCommandAfterAnOption", {"--threads", "2", "frobnicate"}, "frobnicate"},
+    {"CommandInAnotherCase", {"RUN"}, "RUN"},
     {"TwoCommands", {"show", "--case", "case", "list"}, ""},
     {"UnknownFlag", with(kCommands[0], {"--no-such-flag"}), "--no-such-flag"},
     {"FlagCutShort", with(kCommands[2], {"--js"}), "--js"},

@@ -99,9 +99,53 @@ TEST(Print, StreamsWhatToStringSays) {
   EXPECT_EQ(stream.str(), to_string(p.problem()));
 }
 
-TEST(Print, OtherOperationsHaveTheirName) {
+TEST(Print, OtherOperationsNameTheirTensorsAndOptions) {
   TensorPool pool;
-  EXPECT_EQ(to_string(small_merge(pool)), "merge_states");
+  EXPECT_EQ(to_string(small_merge(pool)), "merge_states out_parts=f32[2,3,4,16] lse_base=e");
+
+  DifferentialOp differential;
+  SmallProblem p;
+  p.make_varlen();
+  differential.attention = p.op;
+  differential.lambda = 0.5;
+  differential.norm_weight = pool.zeros(DType::kF32, {32});
+  EXPECT_EQ(to_string(AttentionProblem(differential)),
+            "differential reqs=2 tokens=3 heads=4/2 head_size=16 query=f32 key=f32 varlen "
+            "scale=0.25 causal=true diff_lambda=0.5 diff_lambda_init=0 diff_eps=0 "
+            "diff_norm_weight=f32[32]");
+
+  MlaSparseOp sparse;
+  sparse.mla.query = pool.zeros(DType::kF32, {1, 2, 5});
+  sparse.mla.query_start_loc = pool.values(DType::kI32, {2}, {0, 1});
+  sparse.mla.seq_lens = pool.values(DType::kI32, {1}, {3});
+  sparse.mla.kv_cache = pool.zeros(DType::kBF16, {2, 2, 5});
+  sparse.mla.block_table = pool.values(DType::kI32, {1, 2}, {0, 1});
+  sparse.mla.kv_lora_rank = 4;
+  sparse.mla.qk_rope_head_dim = 1;
+  sparse.topk_indices = pool.zeros(DType::kI32, {1, 3});
+  EXPECT_EQ(to_string(AttentionProblem(sparse.mla)),
+            "mla reqs=1 heads=2 kv_lora_rank=4 qk_rope_head_dim=1 query=f32[1,2,5] "
+            "kv_cache=bf16[2,2,5] scale=1 absorbed causal=true");
+  EXPECT_EQ(to_string(AttentionProblem(sparse)),
+            "mla_sparse reqs=1 heads=2 kv_lora_rank=4 qk_rope_head_dim=1 query=f32[1,2,5] "
+            "kv_cache=bf16[2,2,5] scale=1 topk_indices=i32[1,3] positions");
+
+  IndexerOp indexer;
+  indexer.query = pool.zeros(DType::kF32, {1, 2, 4});
+  indexer.key = pool.zeros(DType::kF8E4M3FN, {3, 4});
+  indexer.weights = pool.zeros(DType::kF32, {1, 2});
+  indexer.k_start = indexer.k_end = pool.zeros(DType::kI32, {1});
+  EXPECT_EQ(to_string(AttentionProblem(indexer)),
+            "indexer query=f32[1,2,4] key=f8_e4m3fn[3,4] weights=f32[1,2]");
+
+  MlaCacheWriteOp write;
+  write.kv_c = pool.zeros(DType::kF32, {1, 4});
+  write.k_pe = pool.zeros(DType::kF32, {1, 1});
+  write.slot_mapping = pool.zeros(DType::kI64, {1});
+  write.kv_cache = pool.zeros(DType::kF32, {1, 1, 5});
+  EXPECT_EQ(to_string(AttentionProblem(write)),
+            "mla_cache_write kv_c=f32[1,4] k_pe=f32[1,1] slot_mapping=i64[1] "
+            "kv_cache=f32[1,1,5] plain");
 }
 
 }  // namespace

@@ -318,14 +318,22 @@ TEST(Validate, AcceptsOtherHeadSizesOfValuesAndOtherTypesOfTheCache) {
 
 TEST(Validate, NeverReadsDataTensors) {
   EXPECT_EQ(error_after([](SmallProblem& p) {
-              TensorView nowhere = p.op.query;
-              nowhere.data = nullptr;
-              p.op.query = nowhere;
-              nowhere = p.op.kv.key;
-              nowhere.data = nullptr;
-              p.op.kv.key = p.op.kv.value = nowhere;
+              // An address that nobody may read.
+              p.op.query.data = reinterpret_cast<const void*>(std::uintptr_t{64});
+              p.op.kv.key.data = p.op.kv.value.data = p.op.query.data;
             }),
             "");
+}
+
+TEST(Validate, TensorsHaveMemoryAndIndicesLieInHostMemory) {
+  EXPECT_EQ(error_after([](auto& p) { p.op.query.data = nullptr; }), "query has no memory");
+  EXPECT_EQ(error_after([](auto& p) { p.op.kv.value.data = nullptr; }),
+            "value_cache has no memory");
+  EXPECT_EQ(error_after([](auto& p) { p.op.seq_lens.space = MemorySpace::kDevice; }),
+            "seq_lens lies in device memory, must be in host memory");
+  EXPECT_EQ(error_after([](auto& p) { p.op.kv.block_table.space = MemorySpace::kDevice; }),
+            "block_table lies in device memory, must be in host memory");
+  EXPECT_EQ(error_after([](auto& p) { p.op.query.space = MemorySpace::kDevice; }), "");
 }
 
 }  // namespace

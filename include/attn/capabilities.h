@@ -59,6 +59,7 @@ struct Capabilities {
   bool honours_splits = false;         // exec: num_splits, kv_chunk
   bool honours_common_prefix = false;  // exec: common_prefix_len
   bool honours_dcp = false;            // exec: dcp_size, dcp_interleave
+  bool device_memory = false;          // data tensors may lie on a device
   bool conditioning = false;           // answers conditioning sums
   bool batch_invariant = false;        // a request's bits do not depend on the rest of the batch
 

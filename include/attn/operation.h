@@ -1,8 +1,8 @@
 // The operations: one struct each, plain data, views without ownership.
 //
-// Index tensors (starts, lengths, block tables, ranges, indices) and scale tensors lie in host
-// memory, also for a device backend: validation and planning read them. Data tensors may lie on a
-// device.
+// Index tensors (starts, lengths, block tables, ranges, indices, flags) and scales of a whole
+// tensor, head or request lie in host memory, also for a device backend: validation and planning
+// read them. All others are data and may lie on a device.
 #pragma once
 
 #include <cstdint>
