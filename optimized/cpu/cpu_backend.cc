@@ -1,6 +1,9 @@
 #include "attn/cpu_backend.h"
 
+#include <optional>
+
 #include "optimized/cpu/contract.h"
+#include "optimized/cpu/latent.h"
 #include "optimized/cpu/plan.h"
 
 namespace attn {
@@ -10,7 +13,7 @@ Capabilities cpu_capabilities() {
   const std::vector<DType> stored = {DType::kF32,      DType::kF16,        DType::kBF16,
                                      DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2};
   Capabilities c;
-  c.operations = {OpKind::kAttention};
+  c.operations = {OpKind::kAttention, OpKind::kMla};
   c.contracts = {"fp32"};
   c.query_dtypes = stored;
   c.kv_dtypes = stored;
@@ -37,19 +40,29 @@ class CpuBackend final : public Backend {
   const Capabilities& capabilities() const override { return capabilities_; }
 
   PrecisionContract contract(const AttentionProblem& problem) const override {
-    const AttentionOp* op = problem.attention();
-    return op == nullptr ? PrecisionContract{"fp32"} : cpu::attention_contract(*op, honoured(*op));
+    const std::optional<AttentionOp> op = cpu::as_attention(problem);
+    return op ? cpu::attention_contract(*op, honoured(*op)) : PrecisionContract{"fp32"};
+  }
+
+  std::vector<std::string> supports(const AttentionProblem& problem) const override {
+    std::vector<std::string> reasons = unsupported_reasons(capabilities_, problem);
+    if (const auto* op = std::get_if<MlaOp>(&problem.operation())) {
+      for (std::string& reason : cpu::latent_reasons(*op)) reasons.push_back(std::move(reason));
+      if (!reasons.empty()) return reasons;
+      return unsupported_reasons(capabilities_, AttentionProblem(*cpu::as_attention(problem)));
+    }
+    return reasons;
   }
 
   std::size_t workspace_bytes(const AttentionProblem& problem) const override {
-    const AttentionOp* op = problem.attention();
-    return op == nullptr ? 0 : cpu::plan_workspace_bytes(*op, honoured(*op));
+    const std::optional<AttentionOp> op = cpu::as_attention(problem);
+    return op ? cpu::plan_workspace_bytes(*op, honoured(*op)) : 0;
   }
 
   std::unique_ptr<Plan> prepare(const AttentionProblem& problem,
                                 Workspace workspace) const override {
     require_supported(*this, problem, workspace);
-    const AttentionOp& op = *problem.attention();
+    const AttentionOp op = *cpu::as_attention(problem);
     return cpu::make_plan(op, honoured(op), workspace);
   }
 

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "attn/error.h"
 #include "attn/parallel.h"
+#include "optimized/cpu/latent.h"
 
 namespace attn::cpu {
 namespace {
@@ -66,8 +68,8 @@ class CpuPlan final : public Plan {
   }
 
   void run(const AttentionProblem& problem, const Outputs& outputs) const override {
-    const AttentionOp* op = problem.attention();
-    if (op == nullptr) throw Error("the plan was prepared for another operation");
+    const std::optional<AttentionOp> op = as_attention(problem);
+    if (!op) throw Error("the plan was prepared for another operation");
     check_outputs(problem, outputs, DType::kF32);
     if (outputs.lse.present() && outputs.lse_form != LseForm{}) {
       throw Error(
