@@ -286,6 +286,42 @@ TEST_P(Algebra, OrderOfTheKeysDoesNotMatterWithoutPositions) {
   });
 }
 
+// Of values into the answer, of keys against the scale. In the smallest codes of the type: a
+// backend that takes subnormal ones for 0 loses them.
+TEST_P(Algebra, PowersOfTwoComeOutOfTheCache) {
+  ConfigSpace space;
+  space.kv = {KvFormat::kF16, KvFormat::kF8E4M3FN, KvFormat::kF8E4M3FNUZ, KvFormat::kF8E5M2};
+  turn_off(space.scales);
+  space.exec = true;
+  for_all(space, [&](const ProblemConfig& config) {
+    LogicalProblem usual = draw_problem(config);
+    LogicalProblem smallest = usual;
+    const double unit = decode(usual.kv_dtype, 1);
+    const auto set_integers = [&](LogicalProblem& problem, double factor) {
+      for (LogicalRequest& request : problem.requests) {
+        for (HostTensor* tensor : {&request.key, &request.value}) {
+          const RandomTensor which =
+              tensor == &request.key ? RandomTensor::kKey : RandomTensor::kValue;
+          for (std::int64_t i = 0; i < tensor->num_units(); ++i) {
+            const double integer =
+                small_integer(random_words(config.seed, static_cast<std::uint64_t>(i), which, 7));
+            tensor->set_code(i, encode(tensor->dtype(), factor * integer, Overflow::kSaturate));
+          }
+        }
+      }
+    };
+    set_integers(usual, 1.0);
+    set_integers(smallest, unit);
+    smallest.settings.scale /= unit;
+    const Answer a = answer(smallest, config.memory);
+    const Answer back = changed(
+        a, [&](auto t, auto h, auto d) { return a.out_at(t, h, d) / unit; },
+        [&](auto t, auto h) { return a.lse_at(t, h); });
+    expect_none("integers and the smallest codes",
+                difference(answer(usual, config.memory), back, twice_rounding(usual, a.dtype)));
+  });
+}
+
 TEST_P(Algebra, ScaleOfTwiceTheQueryIsHalfTheScale) {
   for_all(ConfigSpace(), [&](const ProblemConfig& config) {
     const LogicalProblem problem = draw_problem(config);

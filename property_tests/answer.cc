@@ -31,19 +31,50 @@ class AlignedBytes {
   std::unique_ptr<std::byte, Free> data_;
 };
 
-HostTensor output_tensor(DType dtype, std::vector<std::int64_t> shape, std::uint8_t leftover) {
-  HostTensor tensor(dtype, std::move(shape));
-  tensor.fill(0x0101010101010101u * leftover);
-  return tensor;
-}
-
-std::vector<double> numbers(const HostTensor& tensor) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.num_units(); ++i) {
-    values.push_back(decode(tensor.dtype(), tensor.code(i)));
+// An output whose rows may have gaps behind them.
+class OutputTensor {
+ public:
+  OutputTensor() = default;
+  OutputTensor(DType dtype, std::vector<std::int64_t> shape, const Circumstances& circumstances)
+      : width_(shape.back()), gap_(circumstances.output_gap) {
+    shape.back() += gap_;
+    tensor_ = HostTensor(dtype, std::move(shape));
+    tensor_.fill(0x0101010101010101u * circumstances.outputs_before);
+    untouched_ = tensor_;
   }
-  return values;
-}
+
+  MutableTensorView view() {
+    MutableTensorView view = tensor_.view();
+    if (view.present()) view.shape[view.rank - 1] = width_;
+    return view;
+  }
+
+  // Codes in C order. Throws Error when a gap has changed.
+  std::vector<std::uint64_t> codes() const {
+    std::vector<std::uint64_t> codes;
+    if (!tensor_.present()) return codes;
+    for (std::int64_t i = 0; i < tensor_.num_units(); ++i) {
+      if (i % (width_ + gap_) < width_) {
+        codes.push_back(tensor_.code(i));
+      } else if (tensor_.code(i) != untouched_.code(i)) {
+        throw Error(fmt::format("unit {} of an output lies in a gap and was written", i));
+      }
+    }
+    return codes;
+  }
+
+  std::vector<double> numbers() const {
+    std::vector<double> values;
+    for (const std::uint64_t code : codes()) values.push_back(decode(tensor_.dtype(), code));
+    return values;
+  }
+
+ private:
+  std::int64_t width_ = 0;
+  std::int64_t gap_ = 0;
+  HostTensor tensor_;
+  HostTensor untouched_;
+};
 
 bool same_bits(double a, double b) {
   return std::isnan(a) ? std::isnan(b)
@@ -95,14 +126,16 @@ Answer answer(const Backend& backend, const AttentionOp& op, const Circumstances
   result.num_heads = op.num_heads();
   result.head_size_v = op.head_size_v();
   result.dtype = capabilities.output_dtypes.at(0);
-  HostTensor out =
-      output_tensor(result.dtype, {result.num_tokens, result.num_heads, result.head_size_v},
-                    circumstances.outputs_before);
-  HostTensor lse = output_tensor(result.dtype, {result.num_heads, result.num_tokens},
-                                 circumstances.outputs_before);
-  HostTensor codes;
-  if (op.output_scale.present()) {
-    codes = output_tensor(DType::kF8E4M3FN, out.shape(), circumstances.outputs_before);
+  const std::vector<std::int64_t> shape = {result.num_tokens, result.num_heads, result.head_size_v};
+  OutputTensor out;
+  OutputTensor lse;
+  OutputTensor codes;
+  if (circumstances.with_out) out = OutputTensor(result.dtype, shape, circumstances);
+  if (circumstances.with_lse) {
+    lse = OutputTensor(result.dtype, {result.num_heads, result.num_tokens}, circumstances);
+  }
+  if (op.output_scale.present() && circumstances.with_codes) {
+    codes = OutputTensor(DType::kF8E4M3FN, shape, circumstances);
   }
   Outputs outputs;
   outputs.out = out.view();
@@ -112,12 +145,13 @@ Answer answer(const Backend& backend, const AttentionOp& op, const Circumstances
   const std::size_t bytes = backend.workspace_bytes(planned);
   const AlignedBytes workspace(bytes, circumstances.workspace_before);
   const std::unique_ptr<Plan> plan = backend.prepare(planned, {workspace.data(), bytes});
+  if (circumstances.ran_before) plan->run(planned, outputs);
   plan->run(problem, outputs);
   result.exec = plan->exec();
-  result.out = numbers(out);
-  result.lse = numbers(lse);
-  for (std::int64_t i = 0; i < codes.num_units(); ++i) {
-    result.codes.push_back(static_cast<std::uint8_t>(codes.code(i)));
+  result.out = out.numbers();
+  result.lse = lse.numbers();
+  for (const std::uint64_t code : codes.codes()) {
+    result.codes.push_back(static_cast<std::uint8_t>(code));
   }
   return result;
 }

@@ -42,7 +42,10 @@ struct Circumstances {
   std::uint8_t outputs_before = 0xFF;    // every byte; 0xFF is NaN in every floating type
   std::uint8_t workspace_before = 0xFF;  // every byte
   const AttentionOp* prepared_for =
-      nullptr;  // the plan is made for this problem of the same shapes
+      nullptr;                  // the plan is made for this problem of the same shapes
+  bool ran_before = false;      // with prepared_for: the plan has answered that problem
+  std::int64_t output_gap = 0;  // elements behind each row of out, lse and out_codes
+  bool with_out = true, with_lse = true, with_codes = true;  // else absent, and empty in Answer
 };
 
 // Throws Unsupported with the reasons, Error when the problem is invalid.

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kSoftCap = 2.0;
+constexpr std::int64_t kBatch = 1000;  // the place of what the requests share among their draws
 
 // What a config leaves open about a request. `entry` numbers independent draws.
 enum ConfigEntry : std::uint64_t {
@@ -19,7 +20,8 @@ enum ConfigEntry : std::uint64_t {
   kCausal,
   kPrefixLen,
   kNumRanges,
-  kRanges
+  kRanges,
+  kScale = 32
 };
 
 Words config_words(const ProblemConfig& config, std::int64_t r, std::uint64_t entry) {
@@ -214,6 +216,8 @@ LogicalProblem draw_problem(const ProblemConfig& config) {
 
   AttentionOp& settings = problem.settings;
   settings.scale = 1.0 / std::sqrt(static_cast<double>(config.head_size));
+  // A quarter is exact: from -2 to 2 times the usual one.
+  if (config.drawn_scale) settings.scale *= 0.25 * (draw_up_to(config, kBatch, kScale, 16) - 8);
   settings.logits_soft_cap = config.soft_cap ? kSoftCap : 0.0;
   settings.mask = mask_of(config);
   settings.bias.alibi_form = config.alibi;

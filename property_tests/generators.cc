@@ -25,8 +25,8 @@ std::vector<int> up_to(int most) {
 // From `least` to `most`, growing with the size; shrinks to `least`.
 rc::Gen<int> from_to(int least, int most) { return gen::inRange(least, most + 1); }
 
-// Mostly up to `usual`, now and then anything up to `most`: beyond the tiles and row blocks of a
-// backend.
+// Mostly up to `usual`, now and then anything up to `most`: beyond the tiles, row blocks and blocks
+// of a dot product of a backend.
 rc::Gen<int> mostly_up_to(int least, int usual, int most) {
   return gen::weightedOneOf<int>(
       {{7, from_to(least, usual)}, {1, gen::resize(rc::kNominalSize, from_to(least, most))}});
@@ -57,8 +57,8 @@ rc::Gen<ProblemConfig> shapes(const ConfigSpace& space) {
       gen::set(&ProblemConfig::context_len, mostly_up_to(0, 20, 180)),
       gen::set(&ProblemConfig::num_kv_heads, from_to(1, 3)),
       gen::set(&ProblemConfig::group, from_to(1, 4)),
-      gen::set(&ProblemConfig::head_size, from_to(1, 18)),
-      gen::set(&ProblemConfig::head_size_v, from_to(1, 18)),
+      gen::set(&ProblemConfig::head_size, mostly_up_to(1, 18, 144)),
+      gen::set(&ProblemConfig::head_size_v, mostly_up_to(1, 18, 144)),
       gen::set(&ProblemConfig::lengths, choice(space.lengths)));
 }
 
@@ -81,7 +81,8 @@ rc::Gen<ProblemConfig> with_masks(rc::Gen<ProblemConfig> configs, const ConfigSp
 }
 
 rc::Gen<ProblemConfig> with_scores(rc::Gen<ProblemConfig> configs, const ConfigSpace& space) {
-  return gen::build(std::move(configs), gen::set(&ProblemConfig::soft_cap, seldom(space.soft_cap)),
+  return gen::build(std::move(configs), gen::set(&ProblemConfig::drawn_scale, seldom(true)),
+                    gen::set(&ProblemConfig::soft_cap, seldom(space.soft_cap)),
                     gen::set(&ProblemConfig::alibi, option(space.alibi)),
                     gen::set(&ProblemConfig::attn_bias, option(space.attn_bias)),
                     gen::set(&ProblemConfig::tree, seldom(space.tree, 6)),

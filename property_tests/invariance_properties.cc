@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "property_tests/draw_problem.h"
+#include "property_tests/logical_edits.h"
 #include "property_tests/problem_data.h"
 #include "property_tests/property.h"
 #include "tests/scoped_workers.h"
@@ -146,9 +147,43 @@ TEST_P(Invariance, PlanAnswersOtherDataOfItsShapesLikeAFreshOne) {
     const ProblemData data(draw_problem(other), config.memory);
     Circumstances circumstances;
     circumstances.prepared_for = &planned.op();
-    expect_none("a plan made for other data and one made for these",
-                bit_difference(property_tests::answer(backend(), data.op(), circumstances),
-                               property_tests::answer(backend(), data.op())));
+    const Answer fresh = property_tests::answer(backend(), data.op());
+    for (const bool ran_before : {false, true}) {
+      circumstances.ran_before = ran_before;
+      expect_none(
+          "a plan made for other data and one made for these",
+          bit_difference(property_tests::answer(backend(), data.op(), circumstances), fresh));
+    }
+  });
+}
+
+TEST_P(Invariance, GapsOfOutputsKeepEveryBitAndStayUntouched) {
+  for_all(everything(), [&](const ProblemConfig& config) {
+    const ProblemData data(draw_problem(config), config.memory);
+    Circumstances gaps;
+    gaps.output_gap = 1 + draw_below(config.seed, 0, 5);
+    expect_none("dense outputs and outputs with gaps",
+                bit_difference(property_tests::answer(backend(), data.op()),
+                               property_tests::answer(backend(), data.op(), gaps)));
+  });
+}
+
+TEST_P(Invariance, OutputAloneHasTheBitsItHasWithTheOthers) {
+  for_all(everything(), [&](const ProblemConfig& config) {
+    const ProblemData data(draw_problem(config), config.memory);
+    const Answer all = property_tests::answer(backend(), data.op());
+    for (int only = 0; only < 3; ++only) {
+      Circumstances one;
+      one.with_out = only == 0;
+      one.with_lse = only == 1;
+      one.with_codes = only == 2;
+      Answer alone = property_tests::answer(backend(), data.op(), one);
+      if (!one.with_out) alone.out = all.out;
+      if (!one.with_lse) alone.lse = all.lse;
+      if (!one.with_codes) alone.codes = all.codes;
+      expect_none(fmt::format("all outputs and number {} of them", only),
+                  bit_difference(all, alone));
+    }
   });
 }
 

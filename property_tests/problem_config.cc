@@ -100,6 +100,7 @@ void print_scores(Line& line, const ProblemConfig& c) {
   line.add("window", c.window, uses_window(c.mask) ? -1 : 1);
   line.add("reach", c.reach, uses_reach(c.mask) ? -1 : 0);
   line.add("attn_mask", c.attn_mask, false);
+  line.add("drawn_scale", c.drawn_scale, false);
   line.add("soft_cap", c.soft_cap, false);
   line.add("alibi", name_in(kAlibiNames, c.alibi), kAlibiNames[0]);
   line.add("attn_bias", name_in(kBiasNames, c.attn_bias), kBiasNames[0]);

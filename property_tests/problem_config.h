@@ -94,6 +94,7 @@ struct ProblemConfig {
   int reach = 0;
   bool attn_mask = false;
 
+  bool drawn_scale = false;  // any sign and 0; else 1 / sqrt(head_size)
   bool soft_cap = false;
   AlibiForm alibi = AlibiForm::kNone;
   BiasKind attn_bias = BiasKind::kNone;

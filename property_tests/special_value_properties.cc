@@ -79,6 +79,67 @@ TEST_P(SpecialValues, NanInAValueReachesExactlyTheDimsOfTheRowsThatSeeIt) {
   });
 }
 
+// However little the key weighs.
+TEST_P(SpecialValues, InfinityInAValueReachesExactlyTheDimOfTheRowsThatSeeIt) {
+  ConfigSpace space;
+  space.kv = {KvFormat::kF32, KvFormat::kF16, KvFormat::kBF16, KvFormat::kF8E5M2};
+  space.families = {Family::kBell, Family::kNegativeLogits, Family::kLargeLogits};
+  turn_off(space.scales);
+  space.exec = true;
+  for_all(space, [&](const ProblemConfig& config) {
+    LogicalProblem problem = draw_problem(config);
+    const std::int64_t r = draw_below(config.seed, 0, config.num_reqs);
+    if (problem.request(r).seq_len() == 0) return;
+    const std::int64_t k = draw_below(config.seed, 1, problem.request(r).seq_len());
+    const std::int64_t kv_head = draw_below(config.seed, 2, config.num_kv_heads);
+    add_bias(problem, [&](auto request, auto, auto, auto key) {
+      return request == r && key == k ? -static_cast<double>(draw_below(config.seed, 3, 2000))
+                                      : 0.0;
+    });
+    Answer expected = answer(problem, config.memory);
+    const double infinity = draw_below(config.seed, 4, 2) == 0 ? kInf : -kInf;
+    problem.request(r).value.set(infinity, k, kv_head, 0);
+    const Answer actual = answer(problem, config.memory);
+    for (std::int64_t i = 0; i < problem.request(r).query_len() * config.group; ++i) {
+      const std::int64_t row = i / config.group;
+      const std::int64_t h = kv_head * config.group + i % config.group;
+      if (!visible_keys(problem, r, h, row).contains(k)) continue;
+      const std::int64_t line = (problem.first_token(r) + row) * problem.num_heads + h;
+      expected.out[static_cast<std::size_t>(line * problem.head_size_v)] = infinity;
+    }
+    expect_none(fmt::format("infinity in request {} key {} kv head {}", r, k, kv_head),
+                bit_difference(expected, actual));
+  });
+}
+
+// dim 0 of these families' queries is 4, so that of a key decides the sign.
+TEST_P(SpecialValues, KeyOfScoreMinusInfinityIsHidden) {
+  ConfigSpace space;
+  space.kv = {KvFormat::kF32, KvFormat::kF16, KvFormat::kBF16, KvFormat::kF8E5M2};
+  space.families = {Family::kNegativeLogits, Family::kLargeLogits};
+  turn_off(space.scales);
+  space.soft_cap = false;
+  space.exec = true;
+  for_all(space, [&](const ProblemConfig& config) {
+    LogicalProblem problem = draw_problem(config);
+    if (problem.settings.scale == 0.0) return;
+    const auto infinite = [&](std::int64_t r, std::int64_t k) {
+      return draw_below(config.seed, static_cast<std::uint64_t>(r * 1000 + k), 3) == 0;
+    };
+    LogicalProblem hidden = problem;
+    hide_keys(hidden, [&](auto r, auto, auto, auto k) { return infinite(r, k); });
+    for (std::int64_t r = 0; r < config.num_reqs; ++r) {
+      for (std::int64_t k = 0; k < problem.request(r).seq_len(); ++k) {
+        for (std::int64_t h = 0; h < config.num_kv_heads && infinite(r, k); ++h) {
+          problem.request(r).key.set(problem.settings.scale > 0.0 ? -kInf : kInf, k, h, 0);
+        }
+      }
+    }
+    expect_none("keys of score -inf and hidden ones",
+                bit_difference(answer(problem, config.memory), answer(hidden, config.memory)));
+  });
+}
+
 TEST_P(SpecialValues, NanInAQueryReachesExactlyItsRow) {
   for_all(ConfigSpace(), [&](const ProblemConfig& config) {
     LogicalProblem problem = draw_problem(config);

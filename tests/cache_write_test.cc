@@ -78,13 +78,13 @@ WriteProblem per_token_head(DType cache, const std::vector<double>& key) {
 }
 
 TEST(CacheWrite, ComputesAScalePerTokenAndHead) {
-  // Largest 254: scale 2, codes 127 and 1.5 -> 2 (half away from zero); then all zero: the smallest
-  // scale.
-  const WriteProblem p = per_token_head(DType::kI8, {254, -3, 9, 9, 0, 0});
+  // Largest 254: scale 2, codes 127 and -2.5 -> -3 (half away from zero); then all zero: the
+  // smallest scale.
+  const WriteProblem p = per_token_head(DType::kI8, {254, -5, 9, 9, 0, 0});
   const OperationAnswer answer{p.op};
   const std::vector<double> codes = answer.values("key_cache_after");
   EXPECT_EQ(codes[6], 127.0);
-  EXPECT_EQ(codes[7], -2.0);
+  EXPECT_EQ(codes[7], -3.0);
   const std::vector<double> scales = answer.values("k_scale_cache_after");
   EXPECT_EQ(scales[3], 2.0);
   EXPECT_EQ(scales[0], static_cast<double>(1e-6f));

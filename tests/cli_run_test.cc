@@ -197,7 +197,8 @@ TEST_F(RunCommand, UnsupportedIsThreeWithReasons) {
 
 TEST_F(RunCommand, BackendOfAnotherBuildIsThree) {
   folder_.write("case", CountingCase().bytes());
-  for (const Json& item : Json::parse(attn_oracle({"list", "--json"}).out)["items"]) {
+  const Json list = document_of(attn_oracle({"list", "--json"}));
+  for (const Json& item : list["items"]) {
     if (item["usable"].get<bool>()) continue;
     const CommandOutput output = run("case", item["name"], {"--json"});
     EXPECT_EQ(output.exit, 3) << item["name"];
