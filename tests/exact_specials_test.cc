@@ -1,0 +1,139 @@
+// NaN, infinities and empty rows in exact answers: the rules of the conventions, one by one.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "tests/exact_answers.h"
+#include "tests/exact_row.h"
+
+namespace attn {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr std::uint64_t kNanBits = 0x7ff8000000000000;
+
+std::uint64_t bits_of(double x) { return std::bit_cast<std::uint64_t>(x); }
+
+void expect_row(const ExactRow& row, double out, double lse) {
+  const ExactAnswer answer{row.op};
+  for (const auto& [name, expected] : {std::pair{"out", out}, std::pair{"lse", lse}}) {
+    EXPECT_EQ(answer.codes(name).at(0), std::isnan(expected) ? kNanBits : bits_of(expected))
+        << name << " is " << answer.values(name).at(0) << ", expected " << expected;
+  }
+}
+
+ExactRow with_sink(std::vector<double> logits, double sink) {
+  ExactRow row(logits, std::vector<std::vector<double>>(logits.size(), {1.0}));
+  row.set_sink(sink);
+  return row;
+}
+
+TEST(ExactSpecials, NanAmongVisibleScoresOrInTheSinkComesFirst) {
+  expect_row(ExactRow({0, kNan}, {{1}, {1}}), kNan, kNan);
+  expect_row(ExactRow({kInf, kNan}, {{1}, {1}}), kNan, kNan);
+  expect_row(with_sink({kNan}, kInf), kNan, kNan);
+  expect_row(with_sink({0}, kNan), kNan, kNan);
+  expect_row(with_sink({-kInf}, kNan), kNan, kNan);
+}
+
+TEST(ExactSpecials, AScoreOfPlusInfinityMakesTheRowNan) {
+  expect_row(ExactRow({0, kInf}, {{1}, {1}}), kNan, kNan);
+  expect_row(with_sink({kInf}, kInf), kNan, kNan);
+}
+
+TEST(ExactSpecials, AnInfiniteSinkDrownsTheKeys) {
+  expect_row(with_sink({0}, kInf), 0.0, kInf);
+  ExactRow row = with_sink({0.5, -kInf}, kInf);
+  row.op.lse_includes_sink = false;
+  expect_row(row, 0.0, 0.5);
+  row = with_sink({-kInf}, kInf);
+  expect_row(row, 0.0, kInf);
+  row.op.lse_includes_sink = false;
+  expect_row(row, 0.0, -kInf);
+  expect_row(with_sink({0.5}, -kInf), 1.0, 0.5);
+}
+
+TEST(ExactSpecials, AScoreOfMinusInfinityHidesItsKey) {
+  expect_row(ExactRow({0.5, -kInf}, {{2}, {kNan}}), 2.0, 0.5);
+  ExactRow capped({0.5, -kInf}, {{2}, {kNan}});
+  capped.op.logits_soft_cap = 1.0;  // the cap makes it -1: visible
+  EXPECT_TRUE(std::isnan(ExactAnswer(capped.op).values("out").at(0)));
+}
+
+TEST(ExactSpecials, ABiasOfMinusInfinityMasksWhateverTheScoreIs) {
+  for (const double score : {0.0, kNan, kInf}) {
+    ExactRow row({0.5, score}, {{2}, {kNan}});
+    row.op.bias.attn_bias = row.pool.values(DType::kF32, {1, 1, 1, 2}, {0, -kInf});
+    expect_row(row, 2.0, 0.5);
+  }
+  // Also beside another bias that is +inf.
+  ExactRow row({0.5, 0}, {{2}, {kNan}});
+  row.op.bias.attn_bias = row.pool.values(DType::kF32, {1, 1, 1, 2}, {0, kInf});
+  row.op.bias.qq_bias = row.pool.values(DType::kF32, {1, 1}, {-kInf});
+  expect_row(row, 2.0, 0.5);
+}
+
+TEST(ExactSpecials, ARowWithoutKeysIsZeroAndItsLseTheSink) {
+  expect_row(ExactRow({-kInf}, {{1}}), 0.0, -kInf);
+  expect_row(with_sink({-kInf}, 0.25), 0.0, 0.25);
+  ExactRow excluded = with_sink({-kInf}, 0.25);
+  excluded.op.lse_includes_sink = false;
+  expect_row(excluded, 0.0, -kInf);
+  expect_row(with_sink({-kInf}, -kInf), 0.0, -kInf);
+}
+
+TEST(ExactSpecials, AVisibleKeyNeverHasTheWeightZero) {
+  expect_row(ExactRow({0, -1e30}, {{1}, {-kInf}}), -kInf, 0.0);
+  expect_row(ExactRow({0, -2000}, {{kInf}, {-kInf}}), kNan, std::log1p(0.0));
+  ExactRow drowned = with_sink({-1e30}, 1e30);
+  drowned.op.kv.value = drowned.pool.values(DType::kF64, {1, 1, 1}, {kInf});
+  expect_row(drowned, kInf, 1e30);
+}
+
+TEST(ExactSpecials, InfinityTimesZeroInAScoreIsNan) {
+  ExactRow row({kInf}, {{1}});
+  row.op.query = row.pool.values(DType::kF64, {1, 1, 1}, {0});
+  expect_row(row, kNan, kNan);
+}
+
+TEST(ExactSpecials, MaskedKeysAndValuesAreNotRead) {
+  ExactRow row({0.5, kNan, kInf}, {{2}, {kNan}, {kInf}});
+  row.op.mask.attn_mask = row.pool.values(DType::kBool, {1, 1, 1, 3}, {1, 0, 0});
+  expect_row(row, 2.0, 0.5);
+}
+
+TEST(ExactSpecials, SumsOfARowWithoutKeysAreZero) {
+  const ExactAnswer answer{with_sink({-kInf}, 0.25).op};
+  const std::vector<double> row = answer.values("cond_row");
+  for (int f = 0; f < kNumRowFields; ++f) {
+    const double expected = f == kRowMax || f == kRowLse ? 0.25 : f == kRowKeysMax ? -kInf : 0.0;
+    EXPECT_EQ(row.at(static_cast<std::size_t>(f)), expected) << "field " << f;
+  }
+  for (const char* name : {"cond_pv", "cond_pav", "cond_puv", "cond_v"}) {
+    EXPECT_EQ(answer.values(name).at(0), 0.0) << name;
+  }
+}
+
+TEST(ExactSpecials, SumsOfARowWithoutABoundAreInfinite) {
+  // NaN in one column of V, a NaN score, an infinite sink; two visible keys at 0 and 2.
+  const ExactRow rows[] = {ExactRow({0, -kInf, 1}, {{1, kNan}, {0, 0}, {1, 1}}),
+                           ExactRow({0, -kInf, kNan}, {{1, 2}, {0, 0}, {1, 1}}),
+                           with_sink({0, -kInf, 1}, kInf)};
+  for (const ExactRow& problem : rows) {
+    const ExactAnswer answer{problem.op};
+    const std::vector<double> row = answer.values("cond_row");
+    for (int f = 0; f < kNumRowFields; ++f) {
+      const double expected = f == kRowVisible ? 2 : f == kRowSpan ? 3 : kInf;
+      EXPECT_EQ(row.at(static_cast<std::size_t>(f)), expected) << "field " << f;
+    }
+    for (const char* name : {"cond_pv", "cond_pav", "cond_puv", "cond_v"}) {
+      for (const double x : answer.values(name)) EXPECT_EQ(x, kInf) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attn
