@@ -24,7 +24,6 @@ struct Question {
   TensorStore memory;
 };
 
-
 struct QuestionSet {
   std::vector<Question> questions;
   std::vector<CaseRelation> relations;

@@ -1,0 +1,80 @@
+#include <limits>
+
+#include "golden/questions/ask.h"
+#include "golden/questions/attention_questions.h"
+
+namespace attn::questions {
+
+std::vector<Question> sink_questions() {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  return ask({
+      {.id = "sinks-plus_inf",
+       .name = "sinks of +inf, -inf, and two finite ones",
+       .scenario = "inf - inf makes NaN; a sink read by KV head mixes the heads up",
+       .rulings = {"sink_minus_inf_is_none", "sink_per_query_head", "lse_includes_sink"},
+       .setup = {.source = {Family::kBell, 0x401},
+                 .requests = {{2, 6}, {1, 1}},
+                 .num_heads = 4,
+                 .num_kv_heads = 2,
+                 .sinks = {kInf, -kInf, 0.5, -2.0}}},
+      {.id = "sinks-huge",
+       .name = "sinks of 10000 and -10000",
+       .scenario = "the exponential of the sink minus the largest score overflows",
+       .rulings = {"sink_huge", "sink_per_query_head"},
+       .setup = {.source = {Family::kBell, 0x402},
+                 .requests = {{2, 5}, {1, 9}},
+                 .cache = CacheForm::kPagedNhd,
+                 .sinks = {10000.0, -10000.0}}},
+      {.id = "sinks-empty_row",
+       .name = "rows that see no key, with a finite sink",
+       .scenario = "the log-sum-exp of such a row is the sink, its output 0",
+       .rulings = {"empty_row_with_sink", "q_len_gt_S", "lse_includes_sink"},
+       .setup = {.source = {Family::kConstantValues, 0x403},
+                 .requests = {{4, 2}, {2, 3}},
+                 .drawn_sinks = true}},
+      {.id = "sinks-empty_row-excluded",
+       .name = "the same rows, log-sum-exp without the sink",
+       .scenario = "the log-sum-exp of such a row is -inf",
+       .rulings = {"empty_row_with_sink", "q_len_gt_S", "lse_excludes_sink"},
+       .setup = {.source = {Family::kConstantValues, 0x404},
+                 .requests = {{4, 2}, {2, 3}},
+                 .drawn_sinks = true,
+                 .lse_includes_sink = false}},
+      {.id = "sinks-mixed_batch",
+       .name = "a prompt and a decode row, bfloat16 sinks",
+       .scenario = "one of the two paths drops the sink",
+       .rulings = {"sink_in_denominator", "lse_includes_sink"},
+       .setup = {.source = {Family::kWeights, 0x405},
+                 .requests = {{4, 4}, {1, 9}},
+                 .num_heads = 4,
+                 .num_kv_heads = 2,
+                 .head_size = 4,
+                 .cache = CacheForm::kPagedHnd,
+                 .fill = Fill::kNaN,
+                 .drawn_sinks = true,
+                 .sinks_dtype = DType::kBF16}},
+
+      {.id = "static_sink-prefix",
+       .name = "every request begins with the same block of sink tokens",
+       .scenario = "positions counted without the sink block",
+       .rulings = {"table_row_per_request", "bottom_right"},
+       .setup = {.source = {Family::kNeedleHidden, 0x411},
+                 .requests = {{1, 9}, {3, 11}},
+                 .cache = CacheForm::kPagedNhd,
+                 .blocks = {.permuted = true, .shared_blocks = 1},
+                 .fill = Fill::kNaN}},
+      {.id = "static_sink-window",
+       .name = "the block of sink tokens before a window, values of another size",
+       .scenario = "the window hides the sink tokens",
+       .rulings = {"table_row_per_request", "window_counts_self"},
+       .setup = {.source = {Family::kMembership, 0x412},
+                 .requests = {{2, 12}, {3, 10}},
+                 .head_size_v = 4,
+                 .cache = CacheForm::kPackedNhd,
+                 .blocks = {.permuted = true, .shared_blocks = 1},
+                 .fill = Fill::kNaN,
+                 .mask = {.window_left = 2, .sink_token_length = 4}}},
+  });
+}
+
+}  // namespace attn::questions
