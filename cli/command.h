@@ -28,5 +28,6 @@ Command add_list_command(CLI::App& parser, const GlobalOptions& options);
 Command add_run_command(CLI::App& parser, const GlobalOptions& options);
 Command add_compare_command(CLI::App& parser, const GlobalOptions& options);
 Command add_show_command(CLI::App& parser, const GlobalOptions& options);
+Command add_golden_command(CLI::App& parser, const GlobalOptions& options);
 
 }  // namespace attn::cli

@@ -42,7 +42,7 @@ TensorView with_type_of(const TensorView& expected, TensorView actual) {
 }
 
 // Neighbouring codes apart that are allowed: none for an answer computed in float64.
-int code_neighbours(const ActualTensor& actual) {
+int code_neighbours(const TensorOf& actual) {
   const TensorView out = actual("out");
   return out.present() && out.dtype == DType::kF64 ? 0 : 1;
 }
@@ -78,11 +78,11 @@ Json Comparison::tensors_json() const {
   return all;
 }
 
-Comparison compare_answer(const CaseFile& file, const Answer& expected, const ActualTensor& actual,
+Comparison compare_answer(const CaseFile& file, const TensorOf& expected, const TensorOf& actual,
                           const ToleranceOf& tolerance, const std::string& where) {
   Comparison result;
   for (const auto& [tensor, description] : file.outputs()) {
-    const TensorView e = expected.tensor(tensor);
+    const TensorView e = expected(tensor);
     if (!e.present()) throw Error(fmt::format("{}: output {} has no expectation", where, tensor));
     const TensorView a = actual(tensor);
     if (!a.present()) throw Error(fmt::format("{}: tensor {} is missing", where, tensor));
@@ -101,6 +101,13 @@ Comparison compare_answer(const CaseFile& file, const Answer& expected, const Ac
     }
   }
   return result;
+}
+
+Comparison compare_answer(const CaseFile& file, const Answer& expected, const TensorOf& actual,
+                          const ToleranceOf& tolerance, const std::string& where) {
+  return compare_answer(
+      file, [&](const std::string& tensor) { return expected.tensor(tensor); }, actual, tolerance,
+      where);
 }
 
 Tolerance arithmetic_allowance(const std::string& tensor, DType stored, double vmax) {

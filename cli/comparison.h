@@ -28,15 +28,17 @@ struct Comparison {
   Json tensors_json() const;
 };
 
-// Gives the view of a tensor of the answer under judgement; absent when it has none.
-using ActualTensor = std::function<TensorView(const std::string& name)>;
+// Gives the view of a tensor of an answer; absent when it has none.
+using TensorOf = std::function<TensorView(const std::string& name)>;
 
 // What may differ, by tensor name and storage type of the actual tensor.
 using ToleranceOf = std::function<Tolerance(const std::string& name, DType actual)>;
 
 // Compares every output that the case asks for and `expected` holds; caches after a write bit for
 // bit. A missing tensor, or one of a wrong shape or type, is an Error naming `where`.
-Comparison compare_answer(const CaseFile& file, const Answer& expected, const ActualTensor& actual,
+Comparison compare_answer(const CaseFile& file, const TensorOf& expected, const TensorOf& actual,
+                          const ToleranceOf& tolerance, const std::string& where);
+Comparison compare_answer(const CaseFile& file, const Answer& expected, const TensorOf& actual,
                           const ToleranceOf& tolerance, const std::string& where);
 
 // What a program's own arithmetic may add to a source's tolerance, by the type it stores: `out`

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "attn/variant.h"
 #include "cli/backends.h"
 #include "cli/command.h"
 #include "cli/document.h"
@@ -34,8 +35,53 @@ Json backend_items() {
   return items;
 }
 
+Json variant_items() {
+  Json items = Json::array();
+  for (const Variant& variant : all_variants()) {
+    items.push_back({{"name", variant.name},
+                     {"op", variant.op},
+                     {"reference", variant.reference},
+                     {"second_reference", variant.second_reference},
+                     {"cpu", variant.cpu},
+                     {"pack_cases", variant.pack_cases},
+                     {"properties", variant.properties.size()},
+                     {"tests", variant.tests.size()}});
+  }
+  return items;
+}
+
+Json items_of(const std::string& topic) {
+  if (topic == "backends") return backend_items();
+  if (topic == "variants") return variant_items();
+  return Json::array();
+}
+
+std::string backend_line(const Json& item) {
+  return fmt::format(
+      "{:<16}{}", item["name"].get<std::string>(),
+      item["usable"].get<bool>()
+          ? fmt::format("ops {}  contracts {}", item["ops"].dump(), item["contracts"].dump())
+          : item["reason"].get<std::string>());
+}
+
+// The rows of a Markdown table: documentation holds the same text.
+void write_variants() {
+  const auto mark = [](bool yes) { return yes ? "yes" : ""; };
+  const auto number = [](std::size_t n) { return n == 0 ? "" : std::to_string(n); };
+  write_line(
+      "| variant | operation | switched on by | reference | second reference | CPU | pack cases | "
+      "properties | tests |");
+  write_line("|---|---|---|---|---|---|---|---|---|");
+  for (const Variant& v : all_variants()) {
+    write_line(fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |", v.name, v.op,
+                           v.switched_on_by, mark(v.reference), mark(v.second_reference),
+                           mark(v.cpu), number(static_cast<std::size_t>(v.pack_cases)),
+                           number(v.properties.size()), number(v.tests.size())));
+  }
+}
+
 int list(const GlobalOptions& options, const std::string& topic) {
-  const Json items = topic == "backends" ? backend_items() : Json::array();
+  const Json items = items_of(topic);
   if (options.json) {
     Json doc = document("list", options);
     doc["topic"] = topic;
@@ -44,12 +90,10 @@ int list(const GlobalOptions& options, const std::string& topic) {
     write_json(doc);
     return kPassed;
   }
-  for (const Json& item : items) {
-    const bool usable = item["usable"].get<bool>();
-    write_line(fmt::format(
-        "{:<16}{}", item["name"].get<std::string>(),
-        usable ? fmt::format("ops {}  contracts {}", item["ops"].dump(), item["contracts"].dump())
-               : item["reason"].get<std::string>()));
+  if (topic == "variants") {
+    write_variants();
+  } else {
+    for (const Json& item : items) write_line(backend_line(item));
   }
   return kPassed;
 }

@@ -29,7 +29,11 @@ int report(const CLI::App& parser, const CLI::ParseError& error) {
     write_line(lines);
     return kPassed;
   }
-  write_error(fmt::format("{} (see attn-oracle --help)", error.what()));
+  const std::vector<std::string> unknown = parser.remaining();
+  const bool no_command = parser.get_subcommands().empty() && !unknown.empty();
+  write_error(fmt::format(
+      "{} (see attn-oracle --help)",
+      no_command ? fmt::format("no command \"{}\"", unknown.front()) : std::string(error.what())));
   return kBadInput;
 }
 
@@ -53,7 +57,8 @@ int run(int argc, char** argv) {
 
   const std::vector<Command> commands = {
       add_run_command(parser, options), add_compare_command(parser, options),
-      add_show_command(parser, options), add_list_command(parser, options)};
+      add_show_command(parser, options), add_golden_command(parser, options),
+      add_list_command(parser, options)};
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,7 @@
 #include "golden/hex_float.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -79,6 +81,19 @@ std::optional<double> parse_hex_float(std::string_view text) {
   }
   if (magnitude && negative) return -*magnitude;
   return magnitude;
+}
+
+std::string to_hex_float(double value) {
+  if (std::isnan(value)) return "nan";
+  const char* sign = std::signbit(value) ? "-" : "";
+  if (std::isinf(value)) return fmt::format("{}inf", sign);
+  if (value == 0.0) return fmt::format("{}0x0.0p+0", sign);
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t fraction = bits & ((std::uint64_t{1} << 52) - 1);
+  const int biased = static_cast<int>((bits >> 52) & 0x7FF);
+  const bool normal = biased != 0;
+  return fmt::format("{}0x{}.{:013x}p{:+d}", sign, normal ? 1 : 0, fraction,
+                     normal ? biased - 1023 : -1022);
 }
 
 }  // namespace attn::golden

@@ -28,6 +28,27 @@ void expect_success(int openssl_result) {
   if (openssl_result != 1) throw Error("libcrypto cannot compute SHA-256");
 }
 
+class Digest {
+ public:
+  Digest() : context_(EVP_MD_CTX_new()) {
+    if (context_ == nullptr) throw Error("libcrypto is out of memory");
+    expect_success(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr));
+  }
+
+  void add(std::span<const std::byte> bytes) {
+    expect_success(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()));
+  }
+
+  std::string finish() {
+    std::array<unsigned char, 32> digest = {};
+    expect_success(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr));
+    return fmt::format("{:02x}", fmt::join(digest, ""));
+  }
+
+ private:
+  std::unique_ptr<EVP_MD_CTX, FreeDigest> context_;
+};
+
 }  // namespace
 
 InputFile::InputFile(const std::filesystem::path& path) : fd_(::open(path.c_str(), kOpenFlags)) {
@@ -57,25 +78,32 @@ std::string read_text(const std::filesystem::path& path) {
   return text;
 }
 
+std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
+  InputFile file(path);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
+  file.read(bytes);
+  return bytes;
+}
+
 std::string sha256_of_file(const std::filesystem::path& path) {
   InputFile file(path);
-  const std::unique_ptr<EVP_MD_CTX, FreeDigest> context(EVP_MD_CTX_new());
-  if (context == nullptr) throw Error("libcrypto is out of memory");
-  expect_success(EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr));
-
+  Digest digest;
   std::vector<std::byte> chunk(
       static_cast<std::size_t>(std::min<std::int64_t>(file.size(), std::int64_t{1} << 16)));
   for (std::int64_t left = file.size(); left > 0;) {
     const std::span<std::byte> part =
         std::span(chunk).first(std::min(chunk.size(), static_cast<std::size_t>(left)));
     file.read(part);
-    expect_success(EVP_DigestUpdate(context.get(), part.data(), part.size()));
+    digest.add(part);
     left -= static_cast<std::int64_t>(part.size());
   }
+  return digest.finish();
+}
 
-  std::array<unsigned char, 32> digest = {};
-  expect_success(EVP_DigestFinal_ex(context.get(), digest.data(), nullptr));
-  return fmt::format("{:02x}", fmt::join(digest, ""));
+std::string sha256_of(std::span<const std::byte> bytes) {
+  Digest digest;
+  digest.add(bytes);
+  return digest.finish();
 }
 
 }  // namespace attn::golden

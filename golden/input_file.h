@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "golden/file_descriptor.h"
 
@@ -32,7 +33,10 @@ class InputFile {
 // A whole file of text.
 std::string read_text(const std::filesystem::path& path);
 
-// SHA-256 of a file, 64 lower-case hex digits.
+std::vector<std::byte> read_bytes(const std::filesystem::path& path);
+
+// SHA-256, 64 lower-case hex digits.
 std::string sha256_of_file(const std::filesystem::path& path);
+std::string sha256_of(std::span<const std::byte> bytes);
 
 }  // namespace attn::golden

@@ -59,10 +59,10 @@ class CaseFile {
   std::unique_ptr<Data> data_;
 };
 
-// A named tensor of a result file.
+// A tensor of a file, by its name there.
 struct NamedTensor {
   std::string name;
-  TensorView view;  // contiguous
+  TensorView view;  // contiguous, unless it is said otherwise
 };
 
 // The JSON object of an exec, only what is set: {"num_splits":2}.

@@ -1,0 +1,235 @@
+// golden make, verify, list, show.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "attn/error.h"
+#include "attn/golden.h"
+#include "cli/backends.h"
+#include "cli/command.h"
+#include "cli/document.h"
+#include "cli/pack_judge.h"
+#include "cli/progress.h"
+#include "cli/show_case.h"
+#include "golden/exact/exact_answer.h"
+#include "golden/pack_maker.h"
+
+namespace attn::cli {
+namespace {
+
+Json golden_document(const GlobalOptions& options, const char* action) {
+  Json doc = document("golden", options);
+  doc["action"] = action;
+  return doc;
+}
+
+int make(const GlobalOptions& options, const std::string& out, const std::string& pack) {
+  if (pack != "core") {
+    write_error(fmt::format("pack {} is not in this version", pack));
+    return kNothingRan;
+  }
+  const questions::QuestionSet set = questions::core_questions();
+  Progress progress("golden make", static_cast<std::int64_t>(set.questions.size()), options.quiet);
+  std::mutex turn;
+  const golden::MadePack made =
+      golden::make_pack(out, golden::core_pack_spec(), set,
+                        [&](const AttentionProblem& problem, const Outputs& outputs) {
+                          const int bits = exact::answer_exactly(problem, outputs);
+                          const std::lock_guard<std::mutex> lock(turn);
+                          progress.step();
+                          return bits;
+                        });
+  const PackCounts& counts = made.manifest.counts;
+  if (options.json) {
+    Json doc = golden_document(options, "make");
+    doc["pack"] = pack;
+    doc["dir"] = out;
+    doc["cases"] = counts.cases;
+    doc["bytes"] = counts.bytes;
+    doc["sha256sums"] = made.sha256sums;
+    doc["exit"] = kPassed;
+    write_json(doc);
+  } else {
+    write_line(fmt::format("{}: {} cases, {} bytes, SHA256SUMS {}", out, counts.cases, counts.bytes,
+                           made.sha256sums));
+  }
+  return kPassed;
+}
+
+// What was found about a pack.
+struct Findings {
+  std::vector<PackDamage> damage;
+  PackVerdict verdict;
+};
+
+int exit_of(const Findings& findings, bool with_backend) {
+  if (findings.verdict.counts.failed != 0) return kFailed;
+  return with_backend && findings.verdict.judged == 0 ? kNothingRan : kPassed;
+}
+
+Findings find_out(const GlobalOptions& options, const std::string& dir,
+                  const std::optional<std::string>& backend) {
+  PackReport report = verify_pack(dir);
+  Findings findings;
+  Counts& counts = findings.verdict.counts;
+  if (report.pack && backend) {
+    Progress progress("golden verify", report.pack->manifest.counts.cases, options.quiet);
+    findings.verdict = judge_pack(*report.pack, *backend, progress);
+    return findings;
+  }
+  std::set<std::string> damaged_cases;
+  for (const PackDamage& damage : report.damage) {
+    if (damage.file.ends_with(".safetensors")) damaged_cases.insert(damage.file);
+  }
+  counts.failed = static_cast<std::int64_t>(report.damage.size());
+  counts.passed = std::max<std::int64_t>(
+      report.case_files - static_cast<std::int64_t>(damaged_cases.size()), 0);
+  findings.damage = std::move(report.damage);
+  return findings;
+}
+
+Json verify_document(const GlobalOptions& options, const std::string& dir,
+                     const std::optional<std::string>& backend, const Findings& findings,
+                     int exit) {
+  Json damage = Json::array();
+  for (const PackDamage& one : findings.damage) {
+    damage.push_back({{"file", one.file}, {"reason", one.reason}});
+  }
+  Json failures = Json::array();
+  for (const PackFailure& failure : findings.verdict.failures) {
+    failures.push_back({{"id", failure.id},
+                        {"verdict", name(failure.verdict)},
+                        {"gate", nullptr},
+                        {"reason", failure.reason}});
+  }
+  const Counts& counts = findings.verdict.counts;
+  Json doc = golden_document(options, "verify");
+  doc["dir"] = dir;
+  doc["backend"] = nullptr;
+  if (backend) doc["backend"] = *backend;
+  doc["damage"] = damage;
+  doc["passed"] = counts.passed;
+  doc["failed"] = counts.failed;
+  doc["skipped"] = counts.skipped;
+  doc["failures"] = failures;
+  doc["exit"] = exit;
+  return doc;
+}
+
+int verify(const GlobalOptions& options, const std::string& dir,
+           const std::optional<std::string>& backend) {
+  if (backend) require_known_backend(*backend);
+  const Findings findings = find_out(options, dir, backend);
+  const int exit = exit_of(findings, backend.has_value());
+  if (options.json) {
+    write_json(verify_document(options, dir, backend, findings, exit));
+    return exit;
+  }
+  for (const PackDamage& one : findings.damage) {
+    write_line(fmt::format("{}: {}", one.file, one.reason));
+  }
+  for (const PackFailure& failure : findings.verdict.failures) {
+    write_line(fmt::format("{} {}: {}", failure.id, name(failure.verdict), failure.reason));
+  }
+  write_line(findings.verdict.counts.text());
+  return exit;
+}
+
+int list_pack(const GlobalOptions& options, const std::string& dir) {
+  const Pack pack = open_pack(dir);
+  Json cases = Json::array();
+  for (const PackCase& one : pack.cases) {
+    if (!options.json) {
+      write_line(fmt::format("{} {} {} {} {}", one.row.id, name(one.row.op), one.row.variant,
+                             name(one.row.result), fmt::join(one.flags, ",")));
+      continue;
+    }
+    cases.push_back({{"id", one.row.id},
+                     {"op", name(one.row.op)},
+                     {"variant", one.row.variant},
+                     {"result", name(one.row.result)},
+                     {"flags", one.flags},
+                     {"bytes", one.bytes}});
+  }
+  if (options.json) {
+    Json doc = golden_document(options, "list");
+    doc["dir"] = dir;
+    doc["cases"] = cases;
+    doc["exit"] = kPassed;
+    write_json(doc);
+  }
+  return kPassed;
+}
+
+int show_of_pack(const GlobalOptions& options, const std::string& dir, const std::string& id,
+                 const ShowFlags& flags) {
+  const Pack pack = open_pack(dir);
+  for (const PackCase& one : pack.cases) {
+    if (one.row.id == id) {
+      return show_case(options, golden_document(options, "show"),
+                       (pack.path / one.row.file).string(), flags);
+    }
+  }
+  throw Error(fmt::format("{} has no case '{}'; `attn-oracle golden list` names them", dir, id));
+}
+
+Command add_make(CLI::App& golden, const GlobalOptions& options) {
+  CLI::App* app = golden.add_subcommand("make", "Make a pack: the same bytes every time");
+  auto out = std::make_shared<std::string>();
+  auto pack = std::make_shared<std::string>("core");
+  app->add_option("--out", *out, "folder of the pack, empty or not there yet")
+      ->required()
+      ->check(refuse_empty);
+  app->add_option("--pack", *pack, "core, or extended")->check(CLI::IsMember({"core", "extended"}));
+  return {app, [&options, out, pack] { return make(options, *out, *pack); }};
+}
+
+Command add_verify(CLI::App& golden, const GlobalOptions& options) {
+  CLI::App* app = golden.add_subcommand("verify", "Check a pack, and a backend against it");
+  auto dir = std::make_shared<std::string>();
+  auto backend = std::make_shared<std::optional<std::string>>();
+  app->add_option("dir", *dir, "the pack")->required();
+  app->add_option("--backend", *backend, "also run every case through it and judge the answers");
+  return {app, [&options, dir, backend] { return verify(options, *dir, *backend); }};
+}
+
+Command add_list(CLI::App& golden, const GlobalOptions& options) {
+  CLI::App* app = golden.add_subcommand("list", "The cases of a pack");
+  auto dir = std::make_shared<std::string>();
+  app->add_option("dir", *dir, "the pack")->required();
+  return {app, [&options, dir] { return list_pack(options, *dir); }};
+}
+
+Command add_show(CLI::App& golden, const GlobalOptions& options) {
+  CLI::App* app = golden.add_subcommand("show", "The mask of a case of a pack");
+  auto dir = std::make_shared<std::string>();
+  auto id = std::make_shared<std::string>();
+  app->add_option("dir", *dir, "the pack")->required();
+  app->add_option("id", *id, "the case")->required();
+  const std::shared_ptr<ShowFlags> flags = add_show_flags(*app);
+  return {app, [&options, dir, id, flags] { return show_of_pack(options, *dir, *id, *flags); }};
+}
+
+}  // namespace
+
+Command add_golden_command(CLI::App& parser, const GlobalOptions& options) {
+  CLI::App* app =
+      parser.add_subcommand("golden", "Packs of cases with exact expected values")->fallthrough();
+  app->require_subcommand(1);
+  const std::vector<Command> actions = {add_make(*app, options), add_verify(*app, options),
+                                        add_list(*app, options), add_show(*app, options)};
+  for (const Command& action : actions) action.app->fallthrough();
+  return {app, [actions] {
+            const auto chosen = std::find_if(actions.begin(), actions.end(),
+                                             [](const Command& one) { return one.app->parsed(); });
+            return chosen->run();
+          }};
+}
+
+}  // namespace attn::cli
