@@ -68,12 +68,12 @@ void attention_reasons(const Capabilities& c, const AttentionOp& op,
   if (!contains(c.kv_encodings, op.kv.encoding)) {
     reject("cache encoding", name(op.kv.encoding));
   }
-  if (op.kv.encoding == KvEncoding::kPlain) {
-    if (!contains(c.kv_dtypes, op.kv.key.dtype)) reject("key dtype", name(op.kv.key.dtype));
-    if (!contains(c.kv_dtypes, op.kv.value.dtype)) {
-      reject("value dtype", name(op.kv.value.dtype));
-    }
-  }
+  const auto reject_type = [&](std::string_view what, DType type) {
+    const bool listed = op.kv.encoding == KvEncoding::kPlain || type == DType::kI4;
+    if (listed && !contains(c.kv_dtypes, type)) reject(what, name(type));
+  };
+  reject_type("key dtype", op.kv.key.dtype);
+  reject_type("value dtype", op.kv.value.dtype);
   if (!contains(c.kv_layouts, op.kv.layout)) reject("cache layout", name(op.kv.layout));
   for (const Use& use : features_used(op)) {
     if (use.on && !c.has(use.feature)) reject(use.text);

@@ -22,6 +22,14 @@ struct Side {
   const TensorView& global_scale;
 };
 
+// One element of a paged side, without scales; packed types have the even element in the low
+// nibble.
+double stored_element(const TensorView& data, KvSlot at, std::int64_t kv_head, std::int64_t dim) {
+  if (elements_per_unit(data.dtype) == 1) return value_at(data, at.block, at.slot, kv_head, dim);
+  const std::uint64_t pair = load_code(data.dtype, data.at(at.block, at.slot, kv_head, dim / 2));
+  return decode(data.dtype, dim % 2 == 0 ? pair : pair >> 4);
+}
+
 double decode_side(const KvCacheView& kv, const Side& side, std::int64_t request, std::int64_t k,
                    std::int64_t kv_head, std::int64_t dim) {
   const KvSlot at = kv_slot(kv, request, k);
@@ -32,15 +40,12 @@ double decode_side(const KvCacheView& kv, const Side& side, std::int64_t request
       return stored * tensor_scale(side.scale, request, kv_head);
     }
     case KvEncoding::kPerTokenHead:
-      return value_at(side.data, at.block, at.slot, kv_head, dim) *
+      return stored_element(side.data, at, kv_head, dim) *
              value_at(side.scale_cache, at.block, at.slot, kv_head);
-    case KvEncoding::kNvfp4: {
-      const std::uint64_t pair =
-          load_code(DType::kF4E2M1, side.data.at(at.block, at.slot, kv_head, dim / 2));
-      const double code = decode(DType::kF4E2M1, dim % 2 == 0 ? pair : pair >> 4);
-      return code * value_at(side.block_scale, at.block, at.slot, kv_head, dim / 16) *
+    case KvEncoding::kNvfp4:
+      return stored_element(side.data, at, kv_head, dim) *
+             value_at(side.block_scale, at.block, at.slot, kv_head, dim / 16) *
              value_at(side.global_scale, 0);
-    }
     case KvEncoding::kFp8DsMla:
       break;
   }

@@ -106,8 +106,9 @@ class AttentionChecker {
       expect_real(what, view);
     } else if (kv_.encoding == KvEncoding::kNvfp4) {
       expect_dtype(what, view, DType::kF4E2M1);
-    } else if (view.dtype != DType::kI8 && view.dtype != DType::kF8E4M3FN) {
-      fail("{} is {}, a scale per token and head needs i8 or f8_e4m3fn", what, to_string(view));
+    } else if (view.dtype != DType::kI8 && view.dtype != DType::kF8E4M3FN &&
+               view.dtype != DType::kI4) {
+      fail("{} is {}, a scale per token and head needs i8, f8_e4m3fn or i4", what, to_string(view));
     }
   }
 

@@ -88,10 +88,11 @@ class Summation {
   void add(std::size_t j) {
     const Eigen::Index at = row_.keys.value_row[j];
     const double d = field(kRowMax) - row_.keys.score[j];
-    const double p = std::max(std::exp(-d) / denominator_, kSmallest);
+    const double rounded_p = std::exp(-d) / denominator_;
+    const double p = std::max(rounded_p, kSmallest);
     const double a = std::abs(row_.scale) *
                      dot(query_.data(), row_.key_magnitudes.row(at).data(), query_.cols());
-    field(kRowMass) += p;
+    field(kRowMass) += rounded_p;
     field(kRowPa) += product(p, a);
     field(kRowPd) += product(p, d);
     raise(kRowAMax, a);
@@ -107,10 +108,9 @@ class Summation {
   }
 
   void add_key(Eigen::Index at) {
-    if (row_.key_rows.cols() == 0) return;
-    const auto key = row_.key_rows.row(at).cwiseAbs();
-    raise(kRowKeyL1, std::abs(row_.scale) * key.sum());
-    raise(kRowKeyMax, key.maxCoeff());
+    if (row_.key_magnitudes.cols() == 0) return;
+    raise(kRowKeyL1, std::abs(row_.scale) * row_.key_magnitudes.row(at).sum());
+    raise(kRowKeyMax, row_.key_magnitudes.row(at).maxCoeff());
   }
 
   void add_sink() {
@@ -131,7 +131,9 @@ class Summation {
 // Moves every sum to the safe side of its true value.
 void add_slack(RowSums& sums) {
   for (Eigen::ArrayXd* sum : {&sums.pv, &sums.pav, &sums.puv, &sums.v}) *sum *= 1.0 + kSumSlack;
-  sums.row[kRowMass] *= 1.0 - kSumSlack;
+  double& mass = sums.row[kRowMass];
+  mass *= 1.0 - kSumSlack;
+  if (mass < std::numeric_limits<double>::min()) mass = 0.0;  // the slack is too small for it
   for (int f = kRowPa; f <= kRowValueMax; ++f) {
     sums.row[static_cast<std::size_t>(f)] *= 1.0 + kSumSlack;
   }
@@ -155,6 +157,7 @@ RowSums row_sums(const ConditionedRow& row, const State& state) {
 }
 
 float rounded_up(double x) {
+  if (std::isnan(x)) return std::numeric_limits<float>::infinity();
   const auto nearest = static_cast<float>(x);
   if (static_cast<double>(nearest) >= x) return nearest;
   return std::nextafter(nearest, std::numeric_limits<float>::infinity());

@@ -18,7 +18,6 @@ struct ConditionedRow {
   std::span<const double> bias_sizes;    // sum of |bias terms| of each of `keys`; empty: no biases
   std::span<const std::int64_t> places;  // where each row of the matrices lies in its sequence
   const RowMatrix& query;                // [1, head_size]
-  const RowMatrix& key_rows;             // [rows, head_size]
   const RowMatrix& key_magnitudes;       // [rows, head_size], of the factors of the scores
   const RowMatrix& value_magnitudes;     // [rows, head_size_v]
   double scale = 1.0;
@@ -37,7 +36,7 @@ struct RowSums {
 // `state` is the answer of the row.
 RowSums row_sums(const ConditionedRow& row, const State& state);
 
-// The smallest float32 that is not below `x` >= 0.
+// The smallest float32 that is not below `x` >= 0; +inf for NaN (0 * inf has no bound).
 float rounded_up(double x);
 
 inline bool wants_sums(const Outputs& outputs) {

@@ -1,5 +1,5 @@
-// A row of an fp8_ds_mla cache: 512 e4m3 codes of the latent part, a f32 scale for each 128 of them,
-// 64 bf16 numbers of the rope part.
+// A row of an fp8_ds_mla cache: 512 e4m3 codes of the latent part, a f32 scale for each 128 of
+// them, 64 bf16 numbers of the rope part.
 #pragma once
 
 #include <cstdint>

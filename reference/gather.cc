@@ -20,11 +20,14 @@ double scale_of(const TensorView& scale, std::int64_t request, std::int64_t head
   return value_at(scale, scale.shape[0] == 1 ? 0 : head);
 }
 
-// `count` elements that lie `stride` bytes apart, times `factor`.
+// `count` elements in units that lie `stride` bytes apart, times `factor`. Of i4 a unit holds two,
+// the even element in the low nibble.
 void read_row(DType dtype, const std::byte* from, std::int64_t stride, std::int64_t count,
               double factor, double* to) {
+  const std::int64_t per_unit = elements_per_unit(dtype);
   for (std::int64_t d = 0; d < count; ++d) {
-    to[d] = decode(dtype, load_code(dtype, from + d * stride)) * factor;
+    const std::uint64_t code = load_code(dtype, from + d / per_unit * stride);
+    to[d] = decode(dtype, d % per_unit == 0 ? code : code >> 4) * factor;
   }
 }
 

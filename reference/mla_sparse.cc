@@ -53,8 +53,7 @@ void solve_token(const MlaSparseOp& op, std::int64_t request, std::int64_t token
     store_state(outputs, token, head, state);
     if (!wants_sums(outputs)) continue;
     const ConditionedRow row = {
-        scored,    {},  listed.places, query, keys, keys.cwiseAbs(), values.cwiseAbs(),
-        mla.scale, sink};
+        scored, {}, listed.places, query, keys.cwiseAbs(), values.cwiseAbs(), mla.scale, sink};
     store_sums(outputs, row_sums(row, state), token, head);
   }
 }

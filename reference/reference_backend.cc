@@ -19,6 +19,7 @@ Capabilities reference_capabilities() {
   c.query_dtypes = {DType::kF64,      DType::kF32,        DType::kF16,   DType::kBF16,
                     DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2};
   c.kv_dtypes = c.query_dtypes;
+  c.kv_dtypes.push_back(DType::kI4);
   c.kv_encodings = {KvEncoding::kPlain, KvEncoding::kPerTokenHead, KvEncoding::kNvfp4,
                     KvEncoding::kFp8DsMla};
   c.kv_layouts = {KvLayout::kVarlen, KvLayout::kPaged, KvLayout::kPacked};

@@ -169,9 +169,9 @@ class RowBlockSolver {
     const ScoredKeys keys = joined(parts);
     const RowMatrix query = query_row(token_of(i), head);
     const std::vector<double> biases = bias_sizes(row_position(i), head, keys);
-    return row_sums({keys, biases, positions_, query, keys_, key_sizes_, value_sizes_,
-                     problem_.scale, sink_of(head)},
-                    state);
+    return row_sums(
+        {keys, biases, positions_, query, key_sizes_, value_sizes_, problem_.scale, sink_of(head)},
+        state);
   }
 
   void solve_row(std::int64_t i, std::int64_t head) const {

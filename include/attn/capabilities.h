@@ -48,7 +48,7 @@ struct Capabilities {
   std::vector<OpKind> operations;
   std::vector<std::string> contracts;  // names that Backend::contract may declare
   std::vector<DType> query_dtypes;
-  std::vector<DType> kv_dtypes;  // stored types of kPlain encoding
+  std::vector<DType> kv_dtypes;  // stored types of kPlain encoding, and kI4 of kPerTokenHead
   std::vector<KvEncoding> kv_encodings;
   std::vector<KvLayout> kv_layouts;
   HeadSizeRule head_size;

@@ -4,7 +4,8 @@
 // One row = one token and query head; sums over its visible keys, with multiplicity. With u the
 // final logits (after cap and biases), m their maximum with the sink, L the log-sum-exp with the
 // sink, p = e^(u - L), d = m - u, and a = |scale| * sum_d |q_d * k_d| (of expanded MLA: of the
-// products with w_uk, and |v_j| = sum_l |c_l * w_uv_lj|):
+// products with w_uk, and |k_d|, |v_j| stand for sum_l |c_l * w_uk_ld|, sum_l |c_l * w_uv_lj|,
+// which bounds both ways of computing it):
 //
 //   cond_pv   sum p |v_j|        cond_pav  sum p a |v_j|
 //   cond_puv  sum p d |v_j|      cond_v    sum |v_j|

@@ -56,8 +56,9 @@ enum class Overflow : std::uint8_t {
 
 // The code nearest to `value`, ties to even: one rounding, straight from double. NaN keeps its sign
 // and becomes the format's quiet code (e4m3fn 0x7F, e5m2 0x7E, e4m3fnuz 0x80). Integers round to
-// nearest even; they and kF4E2M1, which has neither infinity nor NaN, always saturate; for kBool any value but 0 is 1; NaN into an integer or into
-// kF4E2M1, and a value that is not a positive number into kF8E8M0, throw Error.
+// nearest even; they and kF4E2M1, which has neither infinity nor NaN, always saturate; for kBool
+// any value but 0 is 1; NaN into an integer or into kF4E2M1, and a value that is not a positive
+// number into kF8E8M0, throw Error.
 std::uint64_t encode(DType type, double value, Overflow overflow);
 
 // Reads one unit of `type` at `from` (any alignment) as a code.

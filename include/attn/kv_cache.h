@@ -14,10 +14,12 @@ enum class KvLayout : std::uint8_t {
   kPacked,  // as kPaged, K then V in one row of head_size + head_size_v elements
 };
 
-// How codes become numbers. The stored type itself is the dtype of the views.
+// How codes become numbers. The stored type itself is the dtype of the views. i4 is vLLM's
+// int4_per_token_head; neither its order of nibbles nor its rule for scales is written down: here
+// the low nibble is the even element, codes are two's complement, and no write is defined.
 enum class KvEncoding : std::uint8_t {
   kPlain,  // value = stored * k_scale (v_scale); absent scales are 1; any floating type, fp8 too
-  kPerTokenHead,  // value = stored * k_scale_cache[block, slot, head]; i8 or f8_e4m3fn
+  kPerTokenHead,  // value = stored * k_scale_cache[block, slot, head]; i8, f8_e4m3fn or i4
   kNvfp4,         // value = e2m1 * k_block_scale[block, slot, head, dim / 16] * k_global_scale
   kFp8DsMla,      // MLA row of 656 bytes with inline scales; see MlaOp
 };
@@ -32,10 +34,10 @@ struct KvCacheView {
   KvLayout layout = KvLayout::kVarlen;
   KvEncoding encoding = KvEncoding::kPlain;
 
-  TensorView key;  // paged: [num_blocks, block_size, num_kv_heads, head_size]; varlen: [rows,
-                   // num_kv_heads, head_size]
-  TensorView
-      value;  // the same with head_size_v; of f4_e2m1 the last axis counts bytes (two elements)
+  TensorView key;    // paged: [num_blocks, block_size, num_kv_heads, head_size]; varlen: [rows,
+                     // num_kv_heads, head_size]
+  TensorView value;  // the same with head_size_v; of f4_e2m1 and i4 the last axis counts bytes (two
+                     // elements)
 
   TensorView block_table;   // paged: i32 [num_reqs, width]; entries at or beyond ceil(seq_len /
                             // block_size) are never read
