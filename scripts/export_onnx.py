@@ -44,13 +44,21 @@ class Batch:
         self.lengths = np.array([attention.t["seq_lens"][r] for r in requests])
         self.rows = [np.arange(attention.query_start[r], attention.query_start[r + 1]) for r in requests]
         longest = self.lengths.max()
-        caches = [attention.cached(r, attention.t["seq_lens"][r]) for r in requests]
+        caches = [self.readable(attention, r) for r in requests]
         pad = lambda x: np.pad(x, ((0, longest - len(x)), (0, 0), (0, 0)))
         heads_first = lambda parts: np.stack([p.swapaxes(0, 1) for p in parts]).astype(np.float32)
         self.query = heads_first([attention.t["query"][rows] for rows in self.rows])
         self.key = heads_first([pad(key) for key, _ in caches])
         self.value = heads_first([pad(value) for _, value in caches])
         self.out = heads_first([answer[rows] for rows in self.rows])
+
+    @staticmethod
+    def readable(attention, r):
+        """Keys and values of a request; poison that no row sees becomes 0: ONNX does not promise not to read it."""
+        length, rows = attention.t["seq_lens"][r], attention.query_start[r + 1] - attention.query_start[r]
+        heads = range(attention.axes["num_heads"])
+        hidden = ~np.any([attention.mask_and_bias(r, head, rows, length)[0] for head in heads], axis=(0, 1))
+        return [np.where(hidden[:, None, None] & ~np.isfinite(x), 0, x) for x in attention.cached(r, length)]
 
     @property
     def query_len(self):

@@ -7,10 +7,10 @@ set -euo pipefail
 
 demo_packages=(
   cmake g++ ninja-build
-  libcli11-dev libeigen3-dev libfmt-dev librapidcheck-dev libssl-dev libtbb-dev nlohmann-json3-dev
+  libcli11-dev libeigen3-dev libfmt-dev libmpfr-dev libssl-dev libtbb-dev nlohmann-json3-dev
 )
 test_packages=(
-  ccache git libbenchmark-dev libgtest-dev
+  ccache git libbenchmark-dev libgtest-dev librapidcheck-dev
   clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev
   python3 python3-jsonschema python3-numpy
 )

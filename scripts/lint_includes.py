@@ -23,6 +23,7 @@ LIBRARIES = {
     "Eigen/": ("reference", "property_tests", "tests"),
     "nlohmann/": ("golden", "judge", "selector", "composite", "property_tests", "tests", "cli"),
     "openssl/": ("golden", "tests"),
+    "mpfr.h": ("golden", "tests"),
     "CLI/": ("cli",),
     "gtest/": ("property_tests", "tests"),
     "rapidcheck": ("property_tests", "tests", "cli"),

@@ -11,7 +11,11 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    print("numpy is not installed, nothing was recomputed")
+    sys.exit(77)
 
 STORED = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I8": "i1", "U8": "u1", "BOOL": "?"}
 
@@ -170,7 +174,7 @@ class Attention:
             score = cap * np.tanh(score / cap)
         seen, bias = self.mask_and_bias(r, head, len(rows), len(key))
         results = [self.softmax((score + bias)[i][seen[i]], value[seen[i]], head) for i in range(len(rows))]
-        return np.reshape([o for o, _ in results], (len(rows), -1)), [state for _, state in results]
+        return np.reshape([o for o, _ in results], (len(rows), value.shape[1])), [state for _, state in results]
 
     def softmax(self, u, value, head):
         value, u = value[u != -np.inf], u[u != -np.inf]

@@ -2,16 +2,17 @@
 if(TARGET attn_cli)
   attn_add_test(cli_test
     SOURCES case_folder_writer.cc cli_compare_folder_test.cc cli_compare_test.cc cli_folder_damage_test.cc
-            cli_list_test.cc cli_output_file_test.cc cli_run_folder_test.cc cli_run_test.cc cli_show_test.cc
+            cli_golden_test.cc cli_list_test.cc cli_output_file_test.cc cli_run_folder_test.cc cli_run_test.cc cli_show_test.cc
             cli_usage_test.cc command_runner.cc
     LIBRARIES attn_core nlohmann_json::nlohmann_json OpenSSL::Crypto
     LABELS unit)
-  target_compile_definitions(cli_test PRIVATE ATTN_CLI="$<TARGET_FILE:attn_cli>" ATTN_VERSION="${PROJECT_VERSION}")
-  add_dependencies(cli_test attn_cli)
+  target_compile_definitions(cli_test PRIVATE ATTN_CLI="$<TARGET_FILE:attn_cli>" ATTN_VERSION="${PROJECT_VERSION}"
+                                              ATTN_SMALL_PACK="$<TARGET_FILE:small_pack>")
+  add_dependencies(cli_test attn_cli small_pack)
 endif()
 
 # Third parties' answers, one test a source and backend.
 attn_add_test(third_party_cases_test
   SOURCES third_party_cases_test.cc
-  LIBRARIES attn_golden attn_reference attn_optimized_cpu attn_judge fmt::fmt nlohmann_json::nlohmann_json
+  LIBRARIES attn_golden attn_reference attn_second_reference attn_optimized_cpu attn_judge fmt::fmt nlohmann_json::nlohmann_json
   LABELS unit)

@@ -26,6 +26,17 @@ TEST(ListCommand, AnswersEveryTopic) {
   }
 }
 
+TEST(ListCommand, VariantsSayWhatBacksThem) {
+  bool found = false;
+  for (const Json& item : listed("variants")) {
+    EXPECT_EQ(keys_of(item),
+              (std::vector<std::string>{"name", "op", "reference", "second_reference", "cpu",
+                                        "pack_cases", "properties", "tests"}));
+    found = found || (item["name"] == "mla" && item["op"] == "mla" && item["pack_cases"] == 9);
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(ListCommand, DefaultTopicIsBackends) {
   EXPECT_EQ(attn_oracle({"list"}).out, attn_oracle({"list", "backends"}).out);
 }

@@ -1,4 +1,4 @@
-// REFERENCE's answer to an operation, in memory that was poisoned before.
+// An answer to an operation, REFERENCE's if not said otherwise, in memory that was poisoned before.
 #pragma once
 
 #include <map>
@@ -13,7 +13,10 @@ namespace attn {
 
 class OperationAnswer {
  public:
-  explicit OperationAnswer(const Operation& operation) {
+  explicit OperationAnswer(const Operation& operation)
+      : OperationAnswer(operation, *make_reference_backend()) {}
+
+  OperationAnswer(const Operation& operation, const Backend& backend) {
     const AttentionProblem problem(operation);
     Outputs outputs;
     for (const OutputSpec& spec : output_specs(problem, DType::kF64)) {
@@ -24,7 +27,7 @@ class OperationAnswer {
       outputs.*spec.view = view;
       views_[std::string(spec.name)] = view;
     }
-    run_once(*make_reference_backend(), problem, outputs);
+    run_once(backend, problem, outputs);
   }
 
   TensorView view(const std::string& name) const { return views_.at(name); }

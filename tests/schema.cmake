@@ -16,4 +16,8 @@ if(TARGET attn_cli)
                        tests/data/third_party $<TARGET_FILE:attn_cli>)
   attn_add_script_test(schema.documented_examples_work schema scripts/check_format_examples.py docs/case_format.md
                        tests/data/third_party $<TARGET_FILE:attn_cli>)
+  attn_add_script_test(schema.pack_reader_and_schema_agree schema scripts/check_pack_schema.py golden/schema/pack.schema.json
+                       $<TARGET_FILE:small_pack> $<TARGET_FILE:attn_cli>)
+  attn_add_script_test(schema.reader_in_readme_reads_the_pack schema scripts/check_pack_readme.py
+                       $<TARGET_FILE:small_pack>)
 endif()

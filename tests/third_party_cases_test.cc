@@ -1,5 +1,5 @@
-// Third parties' answers to operation attention (tests/data/third_party): both backends agree with
-// every one, within the tolerance of the source and the backend's own arithmetic.
+// Third parties' answers (tests/data/third_party): every backend agrees with each answer to an
+// operation it has, within the tolerance of the source and the backend's own arithmetic.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,6 +16,7 @@
 #include "attn/cpu_backend.h"
 #include "attn/error.h"
 #include "attn/reference.h"
+#include "attn/second_reference.h"
 #include "attn/verdict.h"
 #include "golden/safetensors.h"
 #include "tests/tensor_pool.h"
@@ -25,26 +26,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Cases of a folder, and stored answers and truths of the valid ones.
 struct Source {
   const char* folder;
-  int valid;    // cases of operation attention
-  int invalid;  // to be rejected
-  int tensors;  // stored answers and truths of the valid ones
+  int attention, attention_tensors;
+  int others, other_tensors;  // of the operations around attention
+  int invalid;                // to be rejected; all of operation attention
 };
 
 constexpr Source kSources[] = {
-    {"flash_attention", 14, 0, 29},
-    {"flash_mla", 0, 0, 0},
-    {"flashinfer", 2, 0, 8},
-    {"hand_made", 53, 2, 106},
-    {"jax", 4, 0, 13},
-    {"mlx", 5, 0, 15},
-    {"onnx", 33, 0, 99},
-    {"onnxruntime", 11, 0, 33},
-    {"torch", 35, 0, 72},
-    {"transformers", 4, 0, 10},
-    {"vllm", 32, 0, 94},
-    {"vllm_cpu", 30, 0, 90},
+    {"flash_attention", 14, 29, 0, 0, 0},
+    {"flash_mla", 0, 0, 2, 8, 0},
+    {"flashinfer", 2, 8, 5, 16, 0},
+    {"hand_made", 53, 106, 10, 20, 2},
+    {"jax", 4, 13, 0, 0, 0},
+    {"mlx", 5, 15, 0, 0, 0},
+    {"onnx", 33, 99, 0, 0, 0},
+    {"onnxruntime", 11, 33, 0, 0, 0},
+    {"torch", 35, 72, 0, 0, 0},
+    {"transformers", 4, 10, 3, 7, 0},
+    {"vllm", 32, 94, 8, 30, 0},
+    {"vllm_cpu", 30, 90, 0, 0, 0},
 };
 
 constexpr int total(int Source::*of) {
@@ -52,29 +54,34 @@ constexpr int total(int Source::*of) {
   for (const Source& source : kSources) sum += source.*of;
   return sum;
 }
-static_assert(total(&Source::valid) == 223 && total(&Source::invalid) == 2);
+static_assert(total(&Source::attention) == 223 && total(&Source::others) == 28 &&
+              total(&Source::invalid) == 2);
 
 fs::path root() { return fs::path(ATTN_TEST_DATA) / "third_party"; }
 
+std::unique_ptr<Backend> make_backend(const std::string& name) {
+  if (name == "CPU") return make_cpu_backend();
+  return name == "REFERENCE" ? make_reference_backend() : make_second_reference_backend();
+}
+
 struct Answer {
   explicit Answer(const Backend& backend, const AttentionProblem& problem) {
-    const AttentionOp& op = *problem.attention();
-    const DType dtype = backend.capabilities().output_dtypes.front();
-    const std::vector<std::int64_t> shape = {op.num_tokens(), op.num_heads(), op.head_size_v()};
-    outputs.out = pool.zeros(dtype, shape);
-    outputs.lse = pool.zeros(dtype, {op.num_heads(), op.num_tokens()});
-    if (op.output_scale.present()) outputs.out_codes = pool.zeros(DType::kF8E4M3FN, shape);
+    const DType computed = backend.capabilities().output_dtypes.front();
+    for (const OutputSpec& spec : output_specs(problem, computed)) {
+      outputs.*spec.view = pool.zeros(spec.dtype, spec.shape);
+      by_name[std::string(spec.name)] = outputs.*spec.view;
+    }
     exec = run_once(backend, problem, outputs);
   }
 
   TensorView tensor(const std::string& name) const {
-    if (name == "out") return outputs.out;
-    if (name == "lse") return outputs.lse;
-    return name == "out_codes" ? TensorView(outputs.out_codes) : TensorView{};
+    const auto it = by_name.find(name);
+    return it == by_name.end() ? TensorView{} : it->second;
   }
 
   TensorPool pool;
   Outputs outputs;
+  std::map<std::string, TensorView> by_name;
   ExecSpec exec;
 };
 
@@ -84,9 +91,13 @@ struct Allowance {
   int neighbours;  // codes of out_codes
 };
 
-// tolerance of the source + unit * (largest |value| for out, 1 for lse) + (rtol + unit) * |e|
+bool is_cache(const std::string& tensor) { return tensor.ends_with("_after"); }
+
+// tolerance of the source + unit * (largest |value| for out, 1 for lse and logits) + (rtol + unit)
+// * |e|; a cache owes nothing to the backend's arithmetic.
 Tolerance tolerance_of(const std::string& tensor, const CaseIndexRow& row, double unit) {
   Tolerance t = {tensor == "out" ? unit * row.vmax : unit, unit};
+  if (is_cache(tensor)) t = {};
   if (const auto it = row.tolerance.find(tensor); it != row.tolerance.end()) {
     t.atol += it->second.first;
     t.rtol += it->second.second;
@@ -99,8 +110,12 @@ class ThirdPartyCases : public testing::TestWithParam<std::tuple<Source, Allowan
   ThirdPartyCases()
       : source_(std::get<0>(GetParam())),
         allowance_(std::get<1>(GetParam())),
-        backend_(allowance_.backend == "CPU" ? make_cpu_backend() : make_reference_backend()),
+        backend_(make_backend(allowance_.backend)),
         folder_(CaseFolder::open(root() / source_.folder)) {}
+
+  bool answers_all_operations() const {
+    return backend_->capabilities().operations.size() == std::size(kAllOpKinds);
+  }
 
   void expect_within(const TensorComparison& comparison, const std::string& what) {
     EXPECT_EQ(comparison.over, 0) << fmt::format(
@@ -115,10 +130,14 @@ class ThirdPartyCases : public testing::TestWithParam<std::tuple<Source, Allowan
     ASSERT_TRUE(stored.present()) << what << " " << name;
     const TensorView actual = answer.tensor(name);
     ASSERT_TRUE(actual.present()) << what << " " << name;
-    expect_within(name == "out_codes" ? compare_codes(name, stored, actual, allowance_.neighbours)
-                                      : compare_within(name, stored, actual,
-                                                       tolerance_of(name, row, allowance_.unit)),
-                  what);
+    const Tolerance tolerance = tolerance_of(name, row, allowance_.unit);
+    if (name == "out_codes") {
+      expect_within(compare_codes(name, stored, actual, allowance_.neighbours), what);
+    } else if (is_cache(name) && tolerance.atol == 0.0 && tolerance.rtol == 0.0) {
+      expect_within(compare_bits(name, stored, actual), what);
+    } else {
+      expect_within(compare_within(name, stored, actual, tolerance), what);
+    }
   }
 
   // A second, more precise answer; only the backend's own arithmetic may be off.
@@ -139,7 +158,9 @@ class ThirdPartyCases : public testing::TestWithParam<std::tuple<Source, Allowan
     ASSERT_EQ(backend_->supports(problem), std::vector<std::string>{}) << row.id;
     const Answer answer(*backend_, problem);
     if (allowance_.backend == "REFERENCE") {
-      EXPECT_EQ(answer.exec, problem.attention()->exec) << row.id;
+      EXPECT_EQ(answer.exec, asked_exec(problem)) << row.id;
+    } else if (allowance_.backend == "SECOND_REFERENCE") {
+      EXPECT_FALSE(answer.exec.any()) << row.id;
     }
     EXPECT_FALSE(file.outputs().empty()) << row.id;
     for (const auto& [name, description] : file.outputs()) {
@@ -173,7 +194,7 @@ class ThirdPartyCases : public testing::TestWithParam<std::tuple<Source, Allowan
 TEST_P(ThirdPartyCases, AgreeWithTheBackend) {
   EXPECT_EQ(backend_->name(), allowance_.backend);
   for (const CaseIndexRow& row : folder_.rows) {
-    if (row.op != OpKind::kAttention) continue;
+    if (row.op != OpKind::kAttention && !answers_all_operations()) continue;
     try {
       expect_handled(row);
     } catch (const std::exception& error) {
@@ -181,14 +202,16 @@ TEST_P(ThirdPartyCases, AgreeWithTheBackend) {
     }
   }
   // Fewer cases than there are would be a pass that says nothing.
-  EXPECT_EQ(answered_, source_.valid);
+  const bool all = answers_all_operations();
+  EXPECT_EQ(answered_, source_.attention + (all ? source_.others : 0));
+  EXPECT_EQ(compared_, source_.attention_tensors + (all ? source_.other_tensors : 0));
   EXPECT_EQ(rejected_, source_.invalid);
-  EXPECT_EQ(compared_, source_.tensors);
 }
 
 INSTANTIATE_TEST_SUITE_P(From, ThirdPartyCases,
                          testing::Combine(testing::ValuesIn(kSources),
                                           testing::Values(Allowance{"REFERENCE", 1e-11, 0},
+                                                          Allowance{"SECOND_REFERENCE", 1e-11, 0},
                                                           Allowance{"CPU", 2e-5, 1})),
                          [](const auto& test) {
                            return std::string(std::get<0>(test.param).folder) + "_" +
@@ -199,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(From, ThirdPartyCases,
 class ThirdPartyRelations : public testing::TestWithParam<std::string> {};
 
 TEST_P(ThirdPartyRelations, HoldBitForBit) {
-  const auto backend = GetParam() == "CPU" ? make_cpu_backend() : make_reference_backend();
+  const std::unique_ptr<Backend> backend = make_backend(GetParam());
   const CaseFolder folder = CaseFolder::open(root() / "hand_made");
   const auto rows_of = [&](const CaseRelation::Rows& rows) {
     const auto row = std::find_if(folder.rows.begin(), folder.rows.end(),
@@ -223,7 +246,8 @@ TEST_P(ThirdPartyRelations, HoldBitForBit) {
   EXPECT_EQ(folder.relations.size(), 2U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ThirdPartyRelations, testing::Values("REFERENCE", "CPU"),
+INSTANTIATE_TEST_SUITE_P(Of, ThirdPartyRelations,
+                         testing::Values("REFERENCE", "SECOND_REFERENCE", "CPU"),
                          [](const auto& test) { return test.param; });
 
 TEST(ThirdPartySources, AreTheFoldersThatAreThere) {

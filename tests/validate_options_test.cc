@@ -49,7 +49,7 @@ TEST(ValidateEncoding, PerTokenHeadHoldsI8OrE4M3) {
               p.make_per_token_head();
               p.op.kv.value = p.pool.zeros(DType::kF8E5M2, {5, 4, 2, 16});
             }),
-            "value is f8_e5m2[5,4,2,16], a scale per token and head needs i8 or f8_e4m3fn");
+            "value is f8_e5m2[5,4,2,16], a scale per token and head needs i8, f8_e4m3fn or i4");
 }
 
 TEST(ValidateEncoding, PerTokenHeadNeedsItsScales) {

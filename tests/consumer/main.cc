@@ -1,9 +1,11 @@
-// One decode token over two keys with equal scores: the answer is the mean of the two values.
+// One decode token over two keys with equal scores: the answer is the mean of the two values. Also
+// written as a case file, for others to answer.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 
 #include "attn/backend.h"
+#include "attn/case_writer.h"
 #include "attn/problem.h"
 #include "attn/reference.h"
 
@@ -32,6 +34,11 @@ int main() {
   outputs.lse = attn::contiguous(lse, attn::DType::kF64, {1, 1});
   attn::run_once(*attn::make_reference_backend(), problem, outputs);
 
+  attn::write_case("mean.safetensors", {.id = "mean", .variant = "causal", .name = "mean of two"},
+                   op);
+  const attn::CaseFile written = attn::CaseFile::read("mean.safetensors");
+
   std::printf("out %.17g, lse %.17g\n", out[0], lse[0]);
-  return out[0] == 1.5 && std::abs(lse[0] - std::log(2.0)) < 1e-15 ? 0 : 1;
+  const bool right = out[0] == 1.5 && std::abs(lse[0] - std::log(2.0)) < 1e-15;
+  return right && written.problem().attention()->num_tokens() == 1 ? 0 : 1;
 }
