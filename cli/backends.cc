@@ -38,18 +38,22 @@ bool is_known_form(const std::string& name) {
   return name.starts_with("COMPOSITE(") || name.starts_with("plugin:");
 }
 
-Resolution resolve_named(const NamedBackend& named, const AttentionProblem& problem) {
+Resolution resolve_named(const NamedBackend& named, const AttentionProblem& problem,
+                         bool conditioning) {
   Resolution r{named.name, named.backend.get(), named.isas, {}};
   r.reasons = named.backend ? named.backend->supports(problem)
                             : std::vector{fmt::format("{} is {}", named.name, named.reason)};
+  if (conditioning && named.backend && !named.backend->capabilities().conditioning) {
+    r.reasons.push_back("conditioning sums not supported");
+  }
   return r;
 }
 
-Resolution resolve_auto(const AttentionProblem& problem) {
+Resolution resolve_auto(const AttentionProblem& problem, bool conditioning) {
   Resolution refused{"auto", nullptr, {}, {}};
   for (const NamedBackend& named : all_backends()) {
     if (!named.automatic || !named.backend) continue;
-    Resolution r = resolve_named(named, problem);
+    Resolution r = resolve_named(named, problem, conditioning);
     if (r.reasons.empty()) return r;
     for (const std::string& reason : r.reasons) {
       refused.reasons.push_back(fmt::format("{}: {}", named.name, reason));
@@ -71,10 +75,11 @@ void require_known_backend(const std::string& name) {
   }
 }
 
-Resolution resolve_backend(const std::string& name, const AttentionProblem& problem) {
+Resolution resolve_backend(const std::string& name, const AttentionProblem& problem,
+                           bool conditioning) {
   require_known_backend(name);
-  if (name == "auto") return resolve_auto(problem);
-  if (const NamedBackend* named = find(name)) return resolve_named(*named, problem);
+  if (name == "auto") return resolve_auto(problem, conditioning);
+  if (const NamedBackend* named = find(name)) return resolve_named(*named, problem, conditioning);
   return {name, nullptr, {}, {fmt::format("{} is not in this build", name)}};
 }
 

@@ -33,8 +33,9 @@ struct Resolution {
 // Throws Error for a name nobody knows.
 void require_known_backend(const std::string& name);
 
-// `name` as given to --backend, `auto` included. The first usable backend that supports the
-// problem.
-Resolution resolve_backend(const std::string& name, const AttentionProblem& problem);
+// `name` as given to --backend; of `auto` the first usable backend that supports the problem and,
+// with `conditioning`, answers its conditioning sums.
+Resolution resolve_backend(const std::string& name, const AttentionProblem& problem,
+                           bool conditioning = false);
 
 }  // namespace attn::cli

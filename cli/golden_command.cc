@@ -30,16 +30,17 @@ Json golden_document(const GlobalOptions& options, const char* action) {
 }
 
 int make(const GlobalOptions& options, const std::string& out, const std::string& pack) {
-  if (pack != "core") {
-    write_error(fmt::format("pack {} is not in this version", pack));
-    return kNothingRan;
-  }
-  const questions::QuestionSet set = questions::core_questions();
-  Progress progress("golden make", static_cast<std::int64_t>(set.questions.size()), options.quiet);
+  const bool extended = pack == "extended";
+  const questions::QuestionSet set =
+      extended ? questions::extended_questions() : questions::core_questions();
+  const auto answered =
+      std::count_if(set.questions.begin(), set.questions.end(),
+                    [](const questions::Question& q) { return q.result == CaseResult::kValid; });
+  Progress progress("golden make", answered, options.quiet);
   std::mutex turn;
   const golden::MadePack made =
-      golden::make_pack(out, golden::core_pack_spec(), set,
-                        [&](const AttentionProblem& problem, const Outputs& outputs) {
+      golden::make_pack(out, extended ? golden::extended_pack_spec() : golden::core_pack_spec(),
+                        set, [&](const AttentionProblem& problem, const Outputs& outputs) {
                           const int bits = exact::answer_exactly(problem, outputs);
                           const std::lock_guard<std::mutex> lock(turn);
                           progress.step();
@@ -146,8 +147,9 @@ int list_pack(const GlobalOptions& options, const std::string& dir) {
   Json cases = Json::array();
   for (const PackCase& one : pack.cases) {
     if (!options.json) {
-      write_line(fmt::format("{} {} {} {} {}", one.row.id, name(one.row.op), one.row.variant,
-                             name(one.row.result), fmt::join(one.flags, ",")));
+      write_line(fmt::format("{} {} {} {}{}{}", one.row.id, name(one.row.op), one.row.variant,
+                             name(one.row.result), one.flags.empty() ? "" : " ",
+                             fmt::join(one.flags, ",")));
       continue;
     }
     cases.push_back({{"id", one.row.id},

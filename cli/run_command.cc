@@ -35,11 +35,7 @@ struct CaseRun {
 
 CaseRun run_case(const CaseFile& file, const AttentionProblem& problem, const RunFlags& flags) {
   CaseRun result;
-  result.resolution = resolve_backend(flags.backend, problem);
-  if (flags.conditioning && result.resolution.reasons.empty() &&
-      !result.resolution.backend->capabilities().conditioning) {
-    result.resolution.reasons = {"conditioning sums not supported"};
-  }
+  result.resolution = resolve_backend(flags.backend, problem, flags.conditioning);
   if (!result.resolution.reasons.empty()) {
     result.exit = kNothingRan;
     return result;

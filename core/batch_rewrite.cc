@@ -1,6 +1,7 @@
 #include "attn/batch_rewrite.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "core/checks.h"
@@ -10,8 +11,16 @@ namespace {
 
 using checks::fail;
 
+constexpr std::int64_t kMaxLength = std::numeric_limits<std::int32_t>::max();
+
+void expect_length(std::string_view what, std::int64_t value) {
+  if (value > kMaxLength) fail("{} is {}, more than an i32 holds", what, value);
+}
+
 void expect_multiple(std::string_view what, std::int64_t value, std::int64_t block_size) {
   checks::expect_at_least("block_size", block_size, 1);
+  expect_length("block_size", block_size);
+  expect_length(what, value);
   if (value < 0 || value % block_size != 0) {
     fail("{} {} is not a multiple of block_size {}", what, value, block_size);
   }
@@ -39,6 +48,12 @@ struct Pieces {
   }
 };
 
+// Columns of a virtual row: no piece has more keys than a chunk, or than a request.
+std::int64_t columns_of_piece(const TensorView& table, std::int64_t block_size,
+                              std::int64_t chunk_size) {
+  return std::min(chunk_size / block_size, table.shape[1]);
+}
+
 // Adds the pieces of request r: [first row, end row) of absolute positions, one chunk after
 // another.
 void add_pieces(const BatchTables& batch, std::int64_t r, std::int64_t block_size,
@@ -62,7 +77,7 @@ void add_pieces(const BatchTables& batch, std::int64_t r, std::int64_t block_siz
     const std::int64_t chunk = std::min(position, seq_len - 1) / chunk_size;
     const std::int64_t end = std::min((chunk + 1) * chunk_size, seq_len);
     pieces.add(end - position, end - chunk * chunk_size);
-    for (std::int64_t j = 0; j < chunk_size / block_size; ++j) {
+    for (std::int64_t j = 0; j < columns_of_piece(table, block_size, chunk_size); ++j) {
       const std::int64_t column = chunk * (chunk_size / block_size) + j;
       // Columns beyond the row's are those of no key.
       pieces.blocks.push_back(int_at(table, r, std::min(column, table.shape[1] - 1)));
@@ -84,6 +99,7 @@ BatchTables with_static_sink(const BatchTables& batch, std::int64_t block_size,
   for (std::int64_t r = 0; r < table.shape[0]; ++r) {
     const std::int64_t seq_len = int_at(batch.seq_lens.view(), r);
     seq_lens.push_back(seq_len == 0 ? 0 : seq_len + num_sink_tokens);
+    expect_length("a seq_len with sinks", seq_lens.back());
     for (std::int64_t block = 1; block <= num_sink_blocks; ++block) blocks.push_back(block);
     for (std::int64_t j = 0; j < table.shape[1]; ++j) blocks.push_back(int_at(table, r, j));
   }
@@ -102,7 +118,8 @@ BatchTables local_chunks(const BatchTables& batch, std::int64_t block_size,
   }
   const auto num_pieces = static_cast<std::int64_t>(pieces.seq_lens.size());
   return {i32({num_pieces + 1}, pieces.query_start_loc), i32({num_pieces}, pieces.seq_lens),
-          i32({num_pieces, chunk_size / block_size}, pieces.blocks)};
+          i32({num_pieces, columns_of_piece(batch.block_table.view(), block_size, chunk_size)},
+              pieces.blocks)};
 }
 
 }  // namespace attn

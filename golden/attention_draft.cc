@@ -1,4 +1,9 @@
 // attention and differential.
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "attn/error.h"
 #include "golden/case_draft.h"
 #include "golden/dense_copy.h"
 #include "golden/hex_float.h"
@@ -39,9 +44,9 @@ void draft_mask(const MaskSpec& mask, CaseDraft& draft) {
 
 void draft_bias(const BiasSpec& bias, CaseDraft& draft) {
   constexpr const char* kForms[] = {"", "row", "context", "zero", "abs", "sqrt"};
-  if (bias.alibi_form != AlibiForm::kNone) {
-    draft.attrs["alibi_form"] = kForms[static_cast<int>(bias.alibi_form)];
-  }
+  const auto form = static_cast<std::size_t>(bias.alibi_form);
+  if (form >= std::size(kForms)) throw Error(fmt::format("alibi_form {} has no name", form));
+  if (form != 0) draft.attrs["alibi_form"] = kForms[form];
   draft.input("alibi_slopes", bias.alibi_slopes);
   draft.input("attn_bias", bias.attn_bias);
   draft.input("qq_bias", bias.qq_bias);

@@ -69,7 +69,7 @@ CaseRelation parse_relation(const JsonNode& line, const std::set<std::string>& i
   line.expect_only({"kind", "about", "rows"});
   line.at("kind").choice({"bitwise"});
   CaseRelation relation;
-  relation.about = line.at("about").string();
+  relation.about = single_line(line.at("about").string());  // it is printed
   for (const JsonNode& node : line.at("rows").elements()) {
     const std::vector<JsonNode> fields = node.elements();
     if (fields.size() != 3) node.fail("[id, first token, count]");

@@ -234,10 +234,19 @@ class Inspection {
     }
   }
 
+  // A relation that cannot fail would count as one more pass.
+  static void expect_rows_to_compare(const CaseRelation& relation) {
+    const auto is_empty = [](const CaseRelation::Rows& rows) { return rows.count == 0; };
+    if (relation.rows.size() < 2 || std::ranges::any_of(relation.rows, is_empty)) {
+      throw Error(fmt::format("{}: compares no rows", in_quotes(relation.about)));
+    }
+  }
+
   // The rows are there, and their expected values are the same bits.
   void check_relations() {
     for (const CaseRelation& relation : pack_.relations) {
       expect_good(kRelationsFile, [&] {
+        expect_rows_to_compare(relation);
         std::vector<std::byte> first;
         for (const CaseRelation::Rows& rows : relation.rows) {
           const CaseFile file =

@@ -273,6 +273,15 @@ PackSpec core_pack_spec() {
           {}};
 }
 
+PackSpec extended_pack_spec() {
+  return {"extended",
+          "1.0.0",
+          "extended",
+          "Attention problems of every kind with every family of data, and sweeps over sizes, with "
+          "exact expected values",
+          {}};
+}
+
 MadePack make_pack(const std::filesystem::path& target, const PackSpec& spec,
                    const questions::QuestionSet& set, const ExactAnswer& answer) {
   UnfinishedPack folder(target, spec.name, spec.version);

@@ -23,6 +23,9 @@ struct PackSpec {
 // The pack of this version that is kept with the sources.
 PackSpec core_pack_spec();
 
+// The one that is made on demand.
+PackSpec extended_pack_spec();
+
 // Fills every output and conditioning sum exactly; the bits it was checked with, 0 when nothing had
 // to be rounded. Called from many threads at once.
 using ExactAnswer = std::function<int(const AttentionProblem& problem, const Outputs& outputs)>;

@@ -9,7 +9,7 @@ constexpr const char* kAbout = R"md({title}.
 
 Pack `{name}` {version} holds {cases} attention problems, {valid} of them with their answers and the rest to be rejected. It is meant for whoever writes an attention kernel, in
 any language: nothing has to be linked or installed to read it. Everything in it was computed for it, from inputs of its own, and is given away under CC0-1.0 (`LICENSE`).
-
+{tier}
 | file | holds |
 |---|---|
 | `<id>.safetensors` | one problem: inputs, expected outputs, and how sensitive each element is to rounding (`cond_...`) |
@@ -31,6 +31,11 @@ A released folder is never edited. A wrong value would be withdrawn by a newer v
 
 Python 3 with numpy, nothing else; run it in this folder. Floating types below 16 bits come as raw `U8` codes, the case object says which format.
 
+)md";
+
+constexpr std::string_view kExtendedTier = R"md(
+It is of tier `extended`: too large to be kept with the sources, made on demand by `attn-oracle golden make --pack extended`, the same bytes every time. The pack of tier
+`core` holds the small cases; begin there.
 )md";
 
 constexpr std::string_view kReader = R"md(```python
@@ -64,6 +69,7 @@ std::string readme_of(const PackManifest& manifest) {
          fmt::format(
              fmt::runtime(kAbout), fmt::arg("title", manifest.title),
              fmt::arg("name", manifest.name), fmt::arg("version", manifest.version),
+             fmt::arg("tier", manifest.tier == "extended" ? kExtendedTier : std::string_view()),
              fmt::arg("cases", manifest.counts.cases),
              fmt::arg("valid", valid == manifest.counts.by_result.end() ? 0 : valid->second),
              fmt::arg("bits", manifest.bits)) +

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMark = ".partial-";
+constexpr int kMaxAttempts = 1000;
 
 [[noreturn]] void fail(std::string_view what, int error_number) {
   throw Error(fmt::format("{}: {}", what, system_message(error_number)));
@@ -41,6 +43,14 @@ bool is_digits_and_points(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
+// A maker holds a lock on its folder as long as it lives. Process ids alone do not tell: makers in
+// two containers may share the folder's parent and not see each other, or even have the same id.
+bool is_locked(const fs::path& path) {
+  const FileDescriptor folder(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  return folder.valid() && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 // "<name>-<version>.partial-<digits>" of a process that has ended. A process of our own id is an
 // earlier one: we have not made ours yet.
 bool is_abandoned(std::string_view entry, std::string_view name) {
@@ -59,7 +69,7 @@ void remove_abandoned(const fs::path& folder, const std::string& name) {
   std::vector<fs::path> abandoned;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.symlink_status().type() == fs::file_type::directory &&
-        is_abandoned(entry.path().filename().native(), name)) {
+        is_abandoned(entry.path().filename().native(), name) && !is_locked(entry.path())) {
       abandoned.push_back(entry.path());
     }
   }
@@ -88,6 +98,15 @@ FileDescriptor open_folder(const fs::path& path) {
   FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) fail("cannot open the folder", errno);
   return folder;
+}
+
+// "<label><our process id>", or a number after it while a process that we cannot see has that one.
+fs::path make_folder(const fs::path& parent, const std::string& label) {
+  for (int attempt = 0;; ++attempt) {
+    fs::path path = parent / fmt::format("{}{}", label, ::getpid() + attempt);
+    if (::mkdir(path.c_str(), 0777) == 0) return path;
+    if (errno != EEXIST || attempt == kMaxAttempts) fail("cannot make a folder beside it", errno);
+  }
 }
 
 // Some file systems cannot sync a folder.
@@ -130,9 +149,9 @@ UnfinishedPack::UnfinishedPack(const fs::path& target, const std::string& name,
     } catch (const fs::filesystem_error& error) {
       fail("cannot use its folder", error.code().value());
     }
-    path_ = parent / fmt::format("{}-{}{}{}", name, version, kMark, ::getpid());
-    if (::mkdir(path_.c_str(), 0777) != 0) fail("cannot make a folder beside it", errno);
+    path_ = make_folder(parent, fmt::format("{}-{}{}", name, version, kMark));
     folder_ = open_folder(path_);
+    (void)::flock(folder_.get(), LOCK_EX | LOCK_NB);  // where there are no locks, ids must do
   });
 }
 

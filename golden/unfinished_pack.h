@@ -16,9 +16,9 @@ void expect_finished(const std::filesystem::path& folder);
 // write() may be called from many threads at once.
 class UnfinishedPack {
  public:
-  // Makes the folder `<name>-<version>.partial-<process>` beside `target`. Removes folders of other
-  // makers of `name`, of any version, whose process has ended. Throws Error when `target` exists
-  // and is not an empty folder.
+  // Makes the folder `<name>-<version>.partial-<process>` beside `target` and locks it. Removes
+  // folders of other makers of `name`, of any version, whose process has ended. Throws Error when
+  // `target` exists and is not an empty folder.
   UnfinishedPack(const std::filesystem::path& target, const std::string& name,
                  const std::string& version);
   UnfinishedPack(const UnfinishedPack&) = delete;

@@ -25,6 +25,7 @@ double log_add(double a, double b) {
 
 // One row's log-sum-exp; `sink` is -inf when there is none, `counts_sink` what the problem asks.
 double translated(double lse, const LseForm& form, double sink, bool counts_sink) {
+  if (std::isnan(sink)) return sink;  // of the whole row, counted or not
   if (form.base == LseBase::k2) lse *= std::numbers::ln2;
   const bool from_sink = form.includes_sink && counts_sink && sink == kInf;
   if (form.empty == EmptyLse::kPlusInfinity && lse == kInf && !from_sink) lse = -kInf;

@@ -190,7 +190,8 @@ DrawnOperation draw_operation(const IndexerConfig& config) {
       return below(words_at(config, RandomTensor::kConfiguration, 0, t, 0, entry),
                    static_cast<std::uint32_t>(keys) + 1);
     };
-    starts.push_back(end_of(0) / 2);
+    const std::uint32_t start = end_of(0) / 2;
+    starts.push_back(start);
     ends.push_back(end_of(1));
   }
   op.k_start = memory.keep(HostTensor(DType::kI32, {tokens}, starts));

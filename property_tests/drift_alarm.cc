@@ -44,22 +44,45 @@ bool excludes_sink(const Operation& operation) {
   return false;
 }
 
-double lse_alarm(const HostTensor& row, std::int64_t i, bool without_sink) {
+// Parts that an exec cuts the keys of the longest request into, at most.
+double most_parts(const ExecSpec& exec, const TensorView& seq_lens) {
+  double keys = 1.0;
+  for (std::int64_t r = 0; r < seq_lens.shape[0]; ++r) {
+    keys = std::max(keys, static_cast<double>(int_at(seq_lens, r)));
+  }
+  double parts = 1.0;
+  if (exec.num_splits != 0) parts *= static_cast<double>(exec.num_splits);
+  if (exec.kv_chunk != 0) parts *= std::ceil(keys / static_cast<double>(exec.kv_chunk));
+  if (exec.has_common_prefix) parts *= 2.0;
+  if (exec.dcp_size != 0) parts *= static_cast<double>(exec.dcp_size);
+  return std::min(parts, keys);
+}
+
+// c u: parts are merged one after another, with one rounding more each.
+double alarm_unit(const Operation& operation) {
+  double parts = 1.0;
+  if (const auto* op = std::get_if<AttentionOp>(&operation)) {
+    parts = most_parts(op->exec, op->seq_lens);
+  }
+  if (const auto* op = std::get_if<MlaOp>(&operation)) parts = most_parts(op->exec, op->seq_lens);
+  return kUnit * (kAlarm + parts - 1.0);
+}
+
+double lse_alarm(const HostTensor& row, std::int64_t i, bool without_sink, double unit) {
   double sums = field(row, i, kRowPa) + field(row, i, kRowPd);
   if (!without_sink) sums += field(row, i, kRowSinkDistance);
   const double mass = field(row, i, kRowMass);
   if (without_sink && mass > 0.0) sums /= mass;
   const double sizes = size_of(field(row, i, kRowMax)) + size_of(field(row, i, kRowLse)) +
                        (without_sink ? size_of(field(row, i, kRowKeysMax)) : 0.0);
-  const double alarm = kAlarm * kUnit * (1.0 + sizes + sums);
+  const double alarm = unit * (1.0 + sizes + sums);
   return std::isnan(alarm) ? kInf : alarm;  // no bound: inf / inf
 }
 
 // What a score of the row may be off.
-double score_drift(const HostTensor& row, std::int64_t i) {
-  return kAlarm * kUnit *
-         (1.0 + field(row, i, kRowAMax) + field(row, i, kRowBiasMax) +
-          size_of(field(row, i, kRowMax)));
+double score_drift(const HostTensor& row, std::int64_t i, double unit) {
+  return unit * (1.0 + field(row, i, kRowAMax) + field(row, i, kRowBiasMax) +
+                 size_of(field(row, i, kRowMax)));
 }
 
 // How much of what is allowed two numbers need; infinite for specials that do not match. Each was
@@ -102,6 +125,7 @@ struct DriftAlarm::Rows {
   const HostTensor* pav;  // none of merge_states
   bool offsets;
   bool without_sink;
+  double unit;  // c u
 };
 
 DriftAlarm::DriftAlarm(const Operation& operation, const Tensors& sums)
@@ -116,7 +140,8 @@ DriftAlarm::DriftAlarm(const Operation& operation, const Tensors& sums)
   const auto pav = sums.find("cond_pav");
   const Rows rows = {sums.at("cond_row"),     sums.at("cond_pv"),
                      sums.at("cond_puv"),     pav == sums.end() ? nullptr : &pav->second,
-                     adds_offsets(operation), excludes_sink(operation)};
+                     adds_offsets(operation), excludes_sink(operation),
+                     alarm_unit(operation)};
   const auto* differential = std::get_if<DifferentialOp>(&operation);
   add_states(rows, differential != nullptr ? "cond_o" : "out", differential == nullptr);
   if (differential != nullptr) add_differential(*differential, sums);
@@ -133,12 +158,12 @@ void DriftAlarm::add_states(const Rows& rows, const std::string& out, bool lse) 
   std::vector<double>& elements = allowed_[out];
   for (std::int64_t i = 0; i < num_rows; ++i) {
     const double offset = rows.offsets ? size_of(field(rows.row, i, kRowMax)) : 0.0;
-    const double drift = score_drift(rows.row, i);
+    const double drift = score_drift(rows.row, i, rows.unit);
     drift_of_rows_.push_back(drift);
     for (std::int64_t j = i * size; j < (i + 1) * size; ++j) {
       const double pv = number(rows.pv, j);
       const double pav = rows.pav != nullptr ? number(*rows.pav, j) : 0.0;
-      elements.push_back(kAlarm * kUnit * ((1.0 + offset) * pv + pav + number(rows.puv, j)));
+      elements.push_back(rows.unit * ((1.0 + offset) * pv + pav + number(rows.puv, j)));
       drift_of_distances_.push_back(pv == 0.0 ? 0.0 : drift * pv);
     }
   }
@@ -147,7 +172,7 @@ void DriftAlarm::add_states(const Rows& rows, const std::string& out, bool lse) 
   std::vector<double>& lses = allowed_["lse"];
   for (std::int64_t h = 0; h < heads; ++h) {
     for (std::int64_t t = 0; t < shape[0]; ++t) {
-      lses.push_back(lse_alarm(rows.row, t * heads + h, rows.without_sink));
+      lses.push_back(lse_alarm(rows.row, t * heads + h, rows.without_sink, rows.unit));
     }
   }
 }
@@ -298,7 +323,7 @@ std::string DriftAlarm::sums_difference(const Tensors& sums, const Tensors& exac
     if (!name.starts_with("cond_") || name == "cond_o") continue;
     const HostTensor& other = exact.at(name);
     if (name == "cond_row") {
-      const std::string difference = row_difference(tensor, other);
+      std::string difference = row_difference(tensor, other);
       if (!difference.empty()) return difference;
       continue;
     }

@@ -12,7 +12,7 @@
 
 namespace attn::property_tests {
 
-// With u = 2^-53, c = 32 and REFERENCE's sums:
+// With u = 2^-53, c = 32 and one more for each further part of an exec, and REFERENCE's sums:
 //
 //   out     c u ((1 + b |m|) A + K + M)           b = 1 where a bias is added to scores and where
 //                                                 log-sum-exps of base 2 are converted, else 0

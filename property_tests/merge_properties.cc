@@ -73,11 +73,6 @@ struct Parts {
 
 class Merge : public OperationProperty {
  protected:
-  void expect_close(const Operation& a, const Operation& b) const {
-    const DriftAlarm alarm(a, answer_operation(reference_backend(), a, true));
-    require_none("both ways", alarm.difference(answer(a), answer(b), 2.0));
-  }
-
   // An answer as one part.
   Parts merged(const Parts& parts, bool base_2) const {
     const Tensors state = answer(parts.op(base_2));

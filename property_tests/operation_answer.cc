@@ -95,7 +95,7 @@ std::string bit_difference(const Tensors& a, const Tensors& b) {
       return fmt::format("{} has another shape or is missing", name);
     }
     for (std::int64_t i = 0; i < tensor.num_units(); ++i) {
-      const std::string difference = difference_at(name, tensor, i, other->second, i);
+      std::string difference = difference_at(name, tensor, i, other->second, i);
       if (!difference.empty()) return difference;
     }
   }
@@ -112,7 +112,7 @@ std::string bit_difference(const Tensors& a, std::int64_t first_a, const Tensors
     const HostTensor other_rows = sliced(other, axis, first_b, count);
     if (rows.shape() != other_rows.shape()) return fmt::format("{} has another shape", name);
     for (std::int64_t i = 0; i < rows.num_units(); ++i) {
-      const std::string difference = difference_at(name, rows, i, other_rows, i);
+      std::string difference = difference_at(name, rows, i, other_rows, i);
       if (!difference.empty()) return difference;
     }
   }

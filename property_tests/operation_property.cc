@@ -14,6 +14,7 @@
 
 #include "attn/reference.h"
 #include "attn/second_reference.h"
+#include "property_tests/drift_alarm.h"
 #include "property_tests/generators.h"
 #include "tests/scoped_workers.h"
 
@@ -290,6 +291,15 @@ std::vector<std::string> reference_names() {
 const Backend& OperationProperty::backend() const {
   return GetParam() == reference_backend().name() ? reference_backend()
                                                   : second_reference_backend();
+}
+
+void OperationProperty::expect_close(const Operation& a, const Operation& b) const {
+  const DriftAlarm alarm(a, answer_operation(reference_backend(), a, true));
+  require_none("both ways", alarm.difference(answer(a), answer(b), 2.0));
+}
+
+void OperationProperty::expect_same_bits(const Operation& a, const Operation& b) const {
+  require_none("both ways", bit_difference(answer(a), answer(b)));
 }
 
 void require(bool holds, std::string_view claim) {

@@ -54,6 +54,10 @@ class OperationProperty : public testing::TestWithParam<std::string> {
   Tensors answer(const Operation& operation) const {
     return answer_operation(backend(), operation);
   }
+
+  // Two ways of asking for one exact answer: within twice the alarm of `a` (drift_alarm.h).
+  void expect_close(const Operation& a, const Operation& b) const;
+  void expect_same_bits(const Operation& a, const Operation& b) const;
 };
 
 inline std::string reference_name(const testing::TestParamInfo<std::string>& info) {

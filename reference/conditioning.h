@@ -24,10 +24,12 @@ struct ConditionedRow {
   std::optional<double> sink;
 };
 
-// Sums in double times 1 + this are not below the true ones, at any length that fits into memory.
+// Sums in double times 1 + this are not below those of the same scores without rounding, at any
+// length that fits into memory. What the scores' own rounding moves is of second order in a bound.
 inline constexpr double kSumSlack = 0x1p-20;
 
-// Not below the true sums (mass: not above), and by at most 2^-19 of them away.
+// Of the scores as given: not below the true sums (mass: not above), and by at most 2^-19 of them
+// away.
 struct RowSums {
   Eigen::ArrayXd pv, pav, puv, v;  // [head_size_v]
   std::array<double, kNumRowFields> row{};

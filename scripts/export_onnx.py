@@ -12,7 +12,6 @@ checked by onnx's checker, read back by onnx's loader of backend tests, and run 
 OUT/CHECKED.txt says what came out. Exit 1 when one of them disagrees with the pack.
 """
 import json
-import shutil
 import sys
 from pathlib import Path
 

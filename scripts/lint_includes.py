@@ -5,6 +5,8 @@
     core                                                     also core/
     reference optimized judge selector composite golden      also their own folder, never a sibling
     property_tests tests cli bench                           everything
+
+reference/second and golden/exact say again what others say: they see nothing of the rest of their room, nor it of them.
 """
 import re
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 COMPONENTS = ("core", "reference", "optimized", "judge", "selector", "composite", "golden")
 OUTER = ("property_tests", "tests", "cli", "bench")
 ROOMS = ("include",) + COMPONENTS + OUTER
+APART = ("reference/second/", "golden/exact/")
 SUFFIXES = (".h", ".cuh", ".cc", ".cu")
 
 # Libraries by how their headers begin, and the rooms that may see them. A new library gets a row.
@@ -47,7 +50,12 @@ def offence_of_angle(room, name):
     return None  # a header of the system or the compiler
 
 
-def offence_of_quoted(root, room, name):
+def part_of(path):
+    return next((part for part in APART if path.startswith(part)), "")
+
+
+def offence_of_quoted(root, path, name):
+    room = path.split("/")[0]
     if ".." in name.split("/"):
         return f'"{name}" climbs; write the path from the root'
     first = name.split("/")[0]
@@ -56,8 +64,10 @@ def offence_of_quoted(root, room, name):
     is_file = (root / name).is_file() or (root / f"{name}.in").is_file()  # .in: made by configure_file
     if not is_file or "/" not in name:
         return f'"{name}" is not a path from the root'
-    if room in OUTER or first == room:
+    if room in OUTER or first == room and part_of(path) == part_of(name):
         return None
+    if first == room:
+        return f'"{name}" is of another evaluation'
     return f'"{name}" is private to {first}'
 
 
@@ -69,9 +79,10 @@ def offences(root):
                 if not match:
                     continue
                 kind, name = match.groups()
-                offence = offence_of_angle(room, name) if kind == "<" else offence_of_quoted(root, room, name)
+                place = path.relative_to(root).as_posix()
+                offence = offence_of_angle(room, name) if kind == "<" else offence_of_quoted(root, place, name)
                 if offence:
-                    yield f"{path.relative_to(root)}:{number}: {offence}"
+                    yield f"{place}:{number}: {offence}"
 
 
 def main():

@@ -19,6 +19,7 @@ class Tree(unittest.TestCase):
         self.plant("include/attn/view.h", "#include <cstdint>\n")
         self.plant("core/print.h", '#include "attn/view.h"\n')
         self.plant("reference/mask.h", "#include <Eigen/Core>\n\n#include \"attn/view.h\"\n")
+        self.plant("reference/second/rows.h", '#include "attn/view.h"\n')
         self.plant("optimized/cpu/plan.cc", '#include <immintrin.h>\n\n#include "attn/view.h"\n')
         self.plant("tests/mask_test.cc", '#include <gtest/gtest.h>\n\n#include "reference/mask.h"\n')
 
@@ -49,7 +50,8 @@ class Includes(Tree):
         offences = {
             "include/attn/view.h": ["<fmt/core.h>", "<unistd.h>", '"core/print.h"'],
             "core/print.h": ["<Eigen/Core>", "<unistd.h>", '"reference/mask.h"'],
-            "reference/mask.h": ['"core/print.h"', '"optimized/cpu/plan.cc"', "<tbb/parallel_for.h>"],
+            "reference/mask.h": ['"core/print.h"', '"reference/second/rows.h"', '"optimized/cpu/plan.cc"', "<tbb/parallel_for.h>"],
+            "reference/second/rows.h": ['"reference/mask.h"'],
             "optimized/cpu/plan.cc": ['"reference/mask.h"', "<Eigen/Core>", "<nlohmann/json.hpp>", "<boost/any.hpp>"],
             "tests/mask_test.cc": ['"../reference/mask.h"', '"mask.h"', '"attn/missing.h"', '"reference/missing.h"'],
         }

@@ -3,8 +3,8 @@
 
     read_pack.py PACK [ID ...]     all cases of operation `attention`, or those named
 
-Checks every digest first. Prints one line a case and exits with 1 when an answer differs from the stored one, with 3 when
-no case could be recomputed. Nothing of attention-oracle's own code is used: start here to read packs in another language.
+Checks the digest of every case file first. Prints a line for each case whose answer differs from the stored one, then the
+counts. Exits with 1 when a file is damaged or an answer differs, with 3 when no case could be recomputed. Nothing of attention-oracle's own code is used: start here to read packs in another language.
 """
 import hashlib
 import json
@@ -19,7 +19,7 @@ except ImportError:
 
 STORED = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I8": "i1", "U8": "u1", "BOOL": "?"}
 
-# Float formats of 8 bits: exponent bits, fraction bits, bias, whether infinities exist, the codes of NaN.
+# Float formats of 8 bits: exponent bits, fraction bits, bias, the codes of NaN.
 FLOAT8 = {
     "f8_e4m3fn": (4, 3, 7, (0x7F, 0xFF)),
     "f8_e4m3fnuz": (4, 3, 8, (0x80,)),

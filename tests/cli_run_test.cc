@@ -102,6 +102,27 @@ TEST_F(RunCommand, ReferenceHonoursExecAndBothSaySo) {
   EXPECT_EQ(cpu["exec"].dump(), y().metadata.at("exec"));
 }
 
+TEST_F(RunCommand, ConditioningSumsComeFromABackendThatHasThem) {
+  folder_.write("case", CountingCase().bytes());
+  const CommandOutput refused = run("case", "CPU", {"--conditioning"});
+  EXPECT_EQ(refused.exit, 3);
+  EXPECT_NE(refused.err.find("conditioning sums not supported"), std::string::npos) << refused.err;
+  EXPECT_FALSE(exists("y"));
+  for (const char* backend : {"REFERENCE", "auto"}) {
+    const CommandOutput output = run("case", backend, {"--conditioning"});
+    EXPECT_EQ(output.exit, 0) << output.err;
+    const PlainFile answer = y();
+    EXPECT_EQ(answer.metadata.at("backend"), "REFERENCE");
+    const PlainTensor& rows = answer.tensors.at("cond_row");
+    ASSERT_EQ(rows.shape, (std::vector<std::int64_t>{2, 1, 17}));
+    const std::vector<double> fields = values_of<double>(rows);
+    EXPECT_EQ(fields[2], 2.0);  // visible keys of the row at position 1
+    EXPECT_EQ(fields[17 + 2], 3.0);
+    EXPECT_EQ(answer.tensors.at("cond_pv").shape, (std::vector<std::int64_t>{2, 1, 1}));
+    fs::remove(folder_.path() / "y");
+  }
+}
+
 TEST_F(RunCommand, StoredAnswersAreNotRead) {
   CountingCase made;
   folder_.write("case", made.bytes());

@@ -7,6 +7,7 @@ endfunction()
 attn_add_script_test(lint.includes lint scripts/lint_includes.py)
 attn_add_script_test(lint.words lint scripts/lint_words.py)
 attn_add_script_test(lint.self_test lint scripts/lint_self_test.py)
+attn_add_script_test(lint.pack_origin lint scripts/lint_pack_origin.py golden/packs tests/data/third_party)
 attn_add_lint(format lint bash scripts/lint_format.sh)
 
 # All of .clang-tidy takes minutes; lint.tidy runs what is quick in it. Both use every core by themselves.

@@ -206,6 +206,20 @@ TEST_F(SmallPack, RelationsThatDoNotHoldAreNoticed) {
             at + "cache_write-hnd has no out\n");
   EXPECT_EQ(with({{"causal-first", 0, 1}, {"causal-again", 1, 1}}),
             at + "\"x\": rows of causal-again differ from those of causal-first\n");
+  // Nothing to compare: it could not fail.
+  for (const char* hollow :
+       {"[]", "[[\"causal-first\",0,2]]", "[[\"causal-first\",0,0],[\"causal-again\",0,0]]"}) {
+    EXPECT_EQ(with(json::parse(hollow)), at + "\"x\": compares no rows\n") << hollow;
+  }
+}
+
+TEST_F(SmallPack, WhatARelationIsAboutStaysOneLine) {
+  write_text(pack_ / "relations.jsonl",
+             "{\"kind\":\"bitwise\",\"about\":\"a\\nb\\u001b[31m\",\"rows\":"
+             "[[\"causal-first\",0,2],[\"causal-again\",0,2]]}\n");
+  seal(pack_);
+  ASSERT_EQ(verdict(), "");
+  EXPECT_EQ(open_pack(pack_).relations.at(0).about, "a?b?[31m");
 }
 
 // Case files that fit their digests but not what a pack promises about them.

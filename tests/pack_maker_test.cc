@@ -1,4 +1,6 @@
 // What makes no pack, and makers that are killed.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "golden/file_descriptor.h"
 #include "golden/pack_limits.h"
 #include "tests/pack_fixture.h"
 #include "tests/scoped_workers.h"
@@ -140,6 +143,33 @@ TEST(PackMaker, RemovesWhatDeadMakersLeft) {
   std::sort(names.begin(), names.end());
   std::sort(expected.begin(), expected.end());
   EXPECT_EQ(names, expected);
+}
+
+// As of makers in other containers: ids that are dead here, or our own.
+TEST(PackMaker, LetsFoldersStayThatTheirMakersLock) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const TemporaryFolder folder;
+  std::vector<std::string> expected = {"pack"};
+  std::vector<golden::FileDescriptor> locks;
+  for (const pid_t maker : {child, ::getpid()}) {
+    expected.push_back("small-0.2.0.partial-" + std::to_string(maker));
+    const fs::path path = folder.path() / expected.back();
+    fs::create_directory(path);
+    locks.emplace_back(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_EQ(::flock(locks.back().get(), LOCK_EX | LOCK_NB), 0);
+  }
+  make_small_pack(folder.path() / "pack");
+  std::vector<std::string> names = folder.names();
+  std::sort(names.begin(), names.end());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(names, expected);
+
+  locks.clear();
+  fs::remove_all(folder.path() / "pack");
+  make_small_pack(folder.path() / "pack");
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"pack"});
 }
 
 int number_of_kills() {

@@ -11,6 +11,10 @@ attn_add_test(questions_test
   SOURCES question_claims_test.cc question_draw_test.cc questions_test.cc
   LIBRARIES attn_questions attn_golden attn_reference
   LABELS unit)
+attn_add_test(extended_questions_test
+  SOURCES extended_questions_test.cc
+  LIBRARIES attn_questions attn_golden attn_reference
+  LABELS unit)
 
 # The drawn inputs against a second implementation of the rules, in Python.
 add_executable(question_files question_files.cc)
@@ -18,11 +22,6 @@ target_link_libraries(question_files PRIVATE attn_questions attn_golden nlohmann
 target_include_directories(question_files PRIVATE ${PROJECT_SOURCE_DIR})
 attn_compile_options(question_files)
 add_test(NAME questions.write COMMAND question_files ${CMAKE_CURRENT_BINARY_DIR}/core_questions)
-set_tests_properties(questions.write PROPERTIES LABELS unit FIXTURES_SETUP core_questions)
-find_package(Python3 COMPONENTS Interpreter)
-if(Python3_Interpreter_FOUND)
-  add_test(NAME questions.redraw COMMAND ${Python3_EXECUTABLE} scripts/redraw_cases.py
-                                         ${CMAKE_CURRENT_BINARY_DIR}/core_questions 100
-           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(questions.redraw PROPERTIES LABELS unit FIXTURES_REQUIRED core_questions)
-endif()
+set_tests_properties(questions.write PROPERTIES LABELS schema FIXTURES_SETUP core_questions)
+attn_add_script_test(questions.redraw schema scripts/redraw_cases.py ${CMAKE_CURRENT_BINARY_DIR}/core_questions 100)
+set_tests_properties(questions.redraw PROPERTIES FIXTURES_REQUIRED core_questions)

@@ -11,11 +11,10 @@
 #include <variant>
 #include <vector>
 
-#include "attn/case_writer.h"
-#include "attn/conditioning.h"
 #include "golden/questions/fill.h"
 #include "tests/core_question_set.h"
 #include "tests/operation_answer.h"
+#include "tests/stored_bytes.h"
 
 namespace attn {
 namespace {
@@ -111,29 +110,6 @@ TEST(Questions, OnlyInvalidOnesAreRejected) {
       EXPECT_THROW(AttentionProblem(question.operation), Error) << question.id;
     }
   }
-}
-
-// Stored with every output and conditioning sum the operation has.
-std::size_t stored_bytes(const Question& question) {
-  TensorPool pool;
-  std::vector<NamedTensor> outputs;
-  std::vector<NamedTensor> sums;
-  if (question.result == CaseResult::kValid) {
-    const AttentionProblem problem(question.operation);
-    for (const OutputSpec& spec : output_specs(problem, DType::kF64)) {
-      outputs.push_back({std::string(spec.name), pool.zeros(spec.dtype, spec.shape)});
-    }
-    for (const OutputSpec& spec : conditioning_specs(problem)) {
-      sums.push_back({std::string(spec.name), pool.zeros(spec.dtype, spec.shape)});
-    }
-  }
-  const CaseLabels labels = {.id = question.id,
-                             .variant = question.variant,
-                             .name = question.name,
-                             .scenario = question.scenario,
-                             .flags = question.flags,
-                             .result = question.result};
-  return to_case_file(labels, question.operation, outputs, sums).size();
 }
 
 TEST(Questions, FitTheTier) {

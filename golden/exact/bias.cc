@@ -18,7 +18,6 @@ Real alibi_distance(AlibiForm form, const RowPlace& row, std::int64_t k, int bit
     case AlibiForm::kAbs:
       return exactly(-std::abs(row.position - k));
     case AlibiForm::kSqrt:
-      if (k > row.position) return exactly(0);
       return exactly(0) - sqrt(exactly(row.position - k));
     case AlibiForm::kNone:
       break;
@@ -36,7 +35,9 @@ AddedBias added_bias(const BiasSpec& bias, const RowPlace& row, std::int64_t hea
     added.sum += term;
     added.size += abs(term);
   };
-  if (bias.alibi_form != AlibiForm::kNone) {
+  // Keys after the row have no term in the sqrt form, whatever the slope is.
+  const bool sqrt_of_later_key = bias.alibi_form == AlibiForm::kSqrt && k > row.position;
+  if (bias.alibi_form != AlibiForm::kNone && !sqrt_of_later_key) {
     add(alibi_distance(bias.alibi_form, row, k, bits) *
         Real(bits, value_at(bias.alibi_slopes, head)));
   }

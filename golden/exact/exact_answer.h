@@ -23,8 +23,9 @@ namespace attn::exact {
 // the number of threads.
 //
 // Throws Error, naming the output element, when 1600 bits do not decide, or when a quotient out /
-// output_scale lies within 2^-40 (relative) of a place where out_codes changes; and when a view is
-// not what output_specs and conditioning_specs say or lse_form is not the default one.
+// output_scale lies within 2^-40 (relative) of a place where out_codes changes; for caches of i4,
+// which no case can hold; and when a view is not what output_specs and conditioning_specs say or
+// lse_form is not the default one.
 int answer_exactly(const AttentionProblem& problem, const Outputs& outputs);
 
 }  // namespace attn::exact

@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "golden/questions/ask.h"
 #include "golden/questions/attention_questions.h"
 
 namespace attn::questions {
@@ -175,10 +174,10 @@ std::vector<AttentionEntry> causal() {
 
 }  // namespace
 
-std::vector<Question> base_mask_questions() {
+std::vector<AttentionEntry> base_mask_entries() {
   std::vector<AttentionEntry> entries = no_causal_mask();
   for (AttentionEntry& entry : causal()) entries.push_back(std::move(entry));
-  return ask(entries);
+  return entries;
 }
 
 }  // namespace attn::questions

@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "golden/questions/ask.h"
 #include "golden/questions/attention_questions.h"
 
 namespace attn::questions {
@@ -125,11 +124,11 @@ std::vector<AttentionEntry> related() {
 
 }  // namespace
 
-std::vector<Question> batch_questions() {
+std::vector<AttentionEntry> batch_entries() {
   std::vector<AttentionEntry> entries = nothing_to_see();
   for (AttentionEntry& entry : unaddressed_memory()) entries.push_back(std::move(entry));
   for (AttentionEntry& entry : related()) entries.push_back(std::move(entry));
-  return ask(entries);
+  return entries;
 }
 
 std::vector<CaseRelation> batch_relations() {

@@ -1,11 +1,10 @@
 // Differences of two softmaxes over neighbouring heads.
 #include <utility>
 
+#include "golden/questions/differential_setup.h"
 #include "golden/questions/other_questions.h"
-#include "golden/questions/setup.h"
 
 namespace attn::questions {
-namespace {
 
 Question differential_question(std::string id, std::string name, std::string scenario,
                                const AttentionSetup& setup) {
@@ -15,11 +14,24 @@ Question differential_question(std::string id, std::string name, std::string sce
   question.memory = std::move(attention.memory);
   DifferentialOp op;
   op.attention = attention.op;
+  op.lambda = 0.75;
+  op.lambda_init = 0.25;
   question.operation = op;
   return question;
 }
 
-}  // namespace
+void add_norm(Question& question, const AttentionSetup& setup) {
+  const std::int64_t pair = 2 * (setup.head_size_v != 0 ? setup.head_size_v : setup.head_size);
+  auto& op = std::get<DifferentialOp>(question.operation);
+  op.lambda = 0.5;
+  op.lambda_init = 0.8F;
+  op.eps = 1e-5F;
+  op.norm_weight =
+      question.memory.keep(drawn(DType::kF32, {pair}, [&](const std::vector<std::int64_t>& at) {
+        const Words words = words_at(setup.source, RandomTensor::kDiffNormWeight, {.dim = at[0]});
+        return 1.0 + uniform(words, DType::kF32) / 4.0;
+      }));
+}
 
 void add_differential_questions(std::vector<Question>& to) {
   to.push_back(differential_question(
@@ -30,30 +42,18 @@ void add_differential_questions(std::vector<Question>& to) {
        .num_heads = 4,
        .num_kv_heads = 2,
        .head_size = 8}));
-  auto& plain = std::get<DifferentialOp>(to.back().operation);
-  plain.lambda = 0.75;
-  plain.lambda_init = 0.25;
 
-  const Source source = {Family::kBell, 0x3e02};
-  to.push_back(
-      differential_question("differential-norm", "RMS norm with weights over the pair of values",
-                            "a norm over one head, or the factor 1 - lambda_init before it",
-                            {.source = source,
-                             .requests = {{2, 6}, {4, 4}},
-                             .num_heads = 4,
-                             .num_kv_heads = 4,
-                             .head_size = 8,
-                             .query_dtype = DType::kBF16,
-                             .kv_dtype = DType::kBF16}));
-  auto& norm = std::get<DifferentialOp>(to.back().operation);
-  norm.lambda = 0.5;
-  norm.lambda_init = 0.8F;
-  norm.eps = 1e-5F;
-  norm.norm_weight =
-      to.back().memory.keep(drawn(DType::kF32, {16}, [&](const std::vector<std::int64_t>& at) {
-        const Words words = words_at(source, RandomTensor::kDiffNormWeight, {.dim = at[0]});
-        return 1.0 + uniform(words, DType::kF32) / 4.0;
-      }));
+  const AttentionSetup setup = {.source = {Family::kBell, 0x3e02},
+                                .requests = {{2, 6}, {4, 4}},
+                                .num_heads = 4,
+                                .num_kv_heads = 4,
+                                .head_size = 8,
+                                .query_dtype = DType::kBF16,
+                                .kv_dtype = DType::kBF16};
+  to.push_back(differential_question(
+      "differential-norm", "RMS norm with weights over the pair of values",
+      "a norm over one head, or the factor 1 - lambda_init before it", setup));
+  add_norm(to.back(), setup);
 }
 
 }  // namespace attn::questions

@@ -39,6 +39,11 @@ int fraction_bits(DType type) {
       return 10;
     case DType::kBF16:
       return 7;
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+      return 3;
+    case DType::kF8E5M2:
+      return 2;
     default:
       throw Error(fmt::format("no denormal values of {} are drawn", name(type)));
   }

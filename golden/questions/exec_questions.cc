@@ -1,10 +1,9 @@
-#include "golden/questions/ask.h"
 #include "golden/questions/attention_questions.h"
 
 namespace attn::questions {
 
-std::vector<Question> exec_questions() {
-  return ask({
+std::vector<AttentionEntry> exec_entries() {
+  return {
       {.id = "split_kv-more_than_keys",
        .name = "eight parts of three and of ten keys",
        .scenario = "parts without keys get weight",
@@ -74,7 +73,7 @@ std::vector<Question> exec_questions() {
                  .mask = {.window_left = 5},
                  .drawn_sinks = true,
                  .exec = {.dcp_size = 3, .dcp_interleave = 4}}},
-  });
+  };
 }
 
 }  // namespace attn::questions

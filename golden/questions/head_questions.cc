@@ -1,10 +1,9 @@
-#include "golden/questions/ask.h"
 #include "golden/questions/attention_questions.h"
 
 namespace attn::questions {
 
-std::vector<Question> head_questions() {
-  return ask({
+std::vector<AttentionEntry> head_entries() {
+  return {
       {.id = "heads-mha-d1",
        .name = "as many KV heads as heads, one dim",
        .scenario = "heads or dims rounded up to a tile",
@@ -70,7 +69,7 @@ std::vector<Question> head_questions() {
                  .cache = CacheForm::kPackedHnd,
                  .blocks = {.permuted = true},
                  .fill = Fill::kNaN}},
-  });
+  };
 }
 
 }  // namespace attn::questions

@@ -1,77 +1,25 @@
 // Merges of partial states: number of parts, bases, empty parts.
-#include <cmath>
 #include <utility>
 
+#include "golden/questions/merge_setup.h"
 #include "golden/questions/other_questions.h"
 
 namespace attn::questions {
 namespace {
 
-enum class State : std::uint8_t { kLive, kMinusInfinity, kPlusInfinity };
-using StateOf = State (*)(std::int64_t part, std::int64_t token, std::int64_t head);
-
-struct MergeSetup {
-  Source source = {};
-  std::int64_t num_parts = 2;
-  std::int64_t num_tokens = 4;
-  std::int64_t num_heads = 2;
-  std::int64_t head_size_v = 8;
-  DType out_dtype = DType::kF32;
-  bool base_2 = false;
-  StateOf state = [](std::int64_t, std::int64_t, std::int64_t) { return State::kLive; };
-  double (*lse_shift)(std::int64_t part) = [](std::int64_t) { return 0.0; };
-};
-
-// The out of an empty part is NaN.
-HostTensor draw_outs(const MergeSetup& setup) {
-  return drawn(setup.out_dtype,
-               {setup.num_parts, setup.num_tokens, setup.num_heads, setup.head_size_v},
-               [&](const std::vector<std::int64_t>& at) {
-                 if (setup.state(at[0], at[1], at[2]) != State::kLive) return std::nan("");
-                 const Place place = {at[0], at[1], at[2], at[3]};
-                 return bell(words_at(setup.source, RandomTensor::kOutParts, place));
-               });
-}
-
-HostTensor draw_lses(const MergeSetup& setup) {
-  return drawn(DType::kF32, {setup.num_parts, setup.num_heads, setup.num_tokens},
-               [&](const std::vector<std::int64_t>& at) {
-                 const Place place = {at[0], at[2], at[1], 0};
-                 switch (setup.state(place.request, place.position, place.head)) {
-                   case State::kMinusInfinity:
-                     return -HUGE_VAL;
-                   case State::kPlusInfinity:
-                     return HUGE_VAL;
-                   default:
-                     return setup.lse_shift(at[0]) +
-                            4.0 * bell(words_at(setup.source, RandomTensor::kLseParts, place));
-                 }
-               });
-}
-
 Question merge_question(std::string id, std::string name, std::string scenario,
                         std::vector<std::string> rulings, const MergeSetup& setup) {
   Question question = drawn_question(std::move(id), std::move(name), std::move(scenario),
                                      std::move(rulings), setup.source);
-  MergeStatesOp op;
-  op.out_parts = question.memory.keep(draw_outs(setup));
-  op.lse_parts = question.memory.keep(draw_lses(setup));
-  op.lse_base_2 = setup.base_2;
-  question.operation = op;
+  question.operation = draw_merge(setup, question.memory);
   return question;
 }
 
-// A third of the states, none of token 3; the first part of token 0 is among them.
-State sometimes_empty(std::int64_t part, std::int64_t token, std::int64_t head) {
-  if (token == 3 || (part + token + head) % 3 != 0) return State::kLive;
-  return part % 2 == 0 ? State::kMinusInfinity : State::kPlusInfinity;
-}
-
 // Head 1 of token 1 has no live part, all the others one.
-State mostly_empty(std::int64_t part, std::int64_t token, std::int64_t head) {
+MergeState mostly_empty(std::int64_t part, std::int64_t token, std::int64_t head) {
   const bool none = token == 1 && head == 1;
-  if (!none && part == (token + head) % 3) return State::kLive;
-  return (part + head) % 2 == 0 ? State::kMinusInfinity : State::kPlusInfinity;
+  if (!none && part == (token + head) % 3) return MergeState::kLive;
+  return (part + head) % 2 == 0 ? MergeState::kMinusInfinity : MergeState::kPlusInfinity;
 }
 
 void add_few_parts(std::vector<Question>& to) {

@@ -2,39 +2,13 @@
 #include <cmath>
 #include <utility>
 
-#include "golden/questions/latent_setup.h"
 #include "golden/questions/other_questions.h"
+#include "golden/questions/topk_lists.h"
 
 namespace attn::questions {
 namespace {
 
 constexpr std::int64_t kListLength = 8;
-
-// The list of a row of one request: each entry -1 or below `count_of(request)`.
-template <class CountOf>
-HostTensor draw_lists(const LatentSetup& setup, const CountOf& count_of) {
-  std::vector<Place> rows;
-  for (std::size_t r = 0; r < setup.query_lens.size(); ++r) {
-    for (std::int64_t i = 0; i < setup.query_lens[r]; ++i) {
-      rows.push_back({.request = static_cast<std::int64_t>(r), .position = i});
-    }
-  }
-  return drawn(DType::kI32, {static_cast<std::int64_t>(rows.size()), kListLength},
-               [&](const std::vector<std::int64_t>& at) {
-                 Place place = rows[static_cast<std::size_t>(at[0])];
-                 place.dim = at[1];
-                 const Words words =
-                     plain_words_at(setup.source, RandomTensor::kTopkIndices, place);
-                 if (words[1] >> 29 == 0) return -1.0;
-                 return static_cast<double>(below(words, count_of(place.request)));
-               });
-}
-
-HostTensor draw_positions(const LatentSetup& setup) {
-  return draw_lists(setup, [&](std::int64_t request) {
-    return static_cast<std::uint32_t>(setup.seq_lens[static_cast<std::size_t>(request)]);
-  });
-}
 
 void add_positions(std::vector<Question>& to) {
   const LatentSetup setup = {.source = {Family::kPermutedBlocks, 0x3b01},
@@ -49,7 +23,7 @@ void add_positions(std::vector<Question>& to) {
       {"sparse_minus_one_skipped", "sparse_duplicates_count", "block_permutation"}, setup.source);
   MlaSparseOp op;
   op.mla = draw_mla(setup, question.memory);
-  op.topk_indices = question.memory.keep(draw_positions(setup));
+  op.topk_indices = question.memory.keep(draw_positions(setup, kListLength));
   question.operation = op;
   to.push_back(std::move(question));
 }
@@ -68,7 +42,8 @@ void add_slots(std::vector<Question>& to) {
       question.memory.keep(drawn(DType::kI32, {2, 2}, [](const std::vector<std::int64_t>&) {
         return static_cast<double>(kUnusedBlock);
       }));
-  op.topk_indices = question.memory.keep(draw_lists(setup, [](std::int64_t) { return 12U; }));
+  op.topk_indices =
+      question.memory.keep(draw_lists(setup, kListLength, [](std::int64_t) { return 12U; }));
   op.index_space = TopkIndexSpace::kSlot;
   question.operation = op;
   to.push_back(std::move(question));
@@ -81,7 +56,7 @@ void add_list_lengths(std::vector<Question>& to) {
   Question question = drawn_question("mla_sparse-topk_lens", "lists cut to a prefix",
                                      "what lies behind the end of a list read as a position",
                                      {"topk_length_prefix", "empty_row_zero"}, setup.source);
-  HostTensor lists = draw_positions(setup);
+  HostTensor lists = draw_positions(setup, kListLength);
   for (std::size_t t = 0; t < kept.size(); ++t) {
     for (std::int64_t i = kept[t]; i < kListLength; ++i) lists.set(kUnusedBlock, t, i);
   }
@@ -102,7 +77,7 @@ void add_sinks(std::vector<Question>& to) {
       "a sink left out, or NaN from a row without keys",
       {"sink_in_denominator", "sink_minus_inf_is_none", "lse_includes_sink", "empty_row_with_sink"},
       setup.source);
-  HostTensor lists = draw_positions(setup);
+  HostTensor lists = draw_positions(setup, kListLength);
   for (std::int64_t i = 0; i < kListLength; ++i) lists.set(-1.0, 1, i);
   HostTensor sinks = drawn(DType::kF32, {2}, [&](const std::vector<std::int64_t>& at) {
     return 2.0 * bell(words_at(setup.source, RandomTensor::kSinks, {.head = at[0]}));

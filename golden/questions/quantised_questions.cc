@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "golden/questions/ask.h"
 #include "golden/questions/attention_questions.h"
 
 namespace attn::questions {
@@ -184,11 +183,11 @@ std::vector<AttentionEntry> query_and_output() {
 
 }  // namespace
 
-std::vector<Question> quantised_questions() {
+std::vector<AttentionEntry> quantised_entries() {
   std::vector<AttentionEntry> entries = scaled_codes();
   for (AttentionEntry& entry : scales_in_the_cache()) entries.push_back(std::move(entry));
   for (AttentionEntry& entry : query_and_output()) entries.push_back(std::move(entry));
-  return ask(entries);
+  return entries;
 }
 
 }  // namespace attn::questions

@@ -32,4 +32,13 @@ struct QuestionSet {
 // Every question of pack `core`, ordered by id.
 QuestionSet core_questions();
 
+// Every question of pack `extended`, ordered by id: the settings of pack `core` with every family
+// of data, and sweeps over sizes.
+QuestionSet extended_questions();
+
+void append(std::vector<Question> from, std::vector<Question>& to);
+
+// Throws Error when two have the same id.
+void order_by_id(std::vector<Question>& questions);
+
 }  // namespace attn::questions

@@ -1,11 +1,10 @@
-#include "golden/questions/ask.h"
 #include "golden/questions/attention_questions.h"
 
 namespace attn::questions {
 
 // Ranges are absolute, both ends inclusive.
-std::vector<Question> range_questions() {
-  return ask({
+std::vector<AttentionEntry> range_entries() {
+  return {
       {.id = "mm_prefix-no_window",
        .name = "images inside a chunk and inside a prompt, no window",
        .scenario = "positions taken as local rows, or an end taken as exclusive",
@@ -64,7 +63,7 @@ std::vector<Question> range_questions() {
        .setup = {.source = {Family::kNeedleHidden, 0x307},
                  .requests = {{6, 6}, {5, 8}},
                  .mask = {.mm_ranges = {{{0, 0}, {-1, -1}, {3, 3}, {5, 2}}, {{-1, 6}}}}}},
-  });
+  };
 }
 
 }  // namespace attn::questions

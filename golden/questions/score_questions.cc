@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "golden/questions/ask.h"
 #include "golden/questions/attention_questions.h"
 
 namespace attn::questions {
@@ -162,12 +161,12 @@ std::vector<AttentionEntry> alibi() {
 
 }  // namespace
 
-std::vector<Question> score_questions() {
+std::vector<AttentionEntry> score_entries() {
   std::vector<AttentionEntry> entries = tree();
   for (AttentionEntry& entry : masked()) entries.push_back(std::move(entry));
   for (AttentionEntry& entry : softcap()) entries.push_back(std::move(entry));
   for (AttentionEntry& entry : alibi()) entries.push_back(std::move(entry));
-  return ask(entries);
+  return entries;
 }
 
 }  // namespace attn::questions

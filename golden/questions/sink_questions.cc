@@ -1,13 +1,12 @@
 #include <limits>
 
-#include "golden/questions/ask.h"
 #include "golden/questions/attention_questions.h"
 
 namespace attn::questions {
 
-std::vector<Question> sink_questions() {
+std::vector<AttentionEntry> sink_entries() {
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  return ask({
+  return {
       {.id = "sinks-plus_inf",
        .name = "sinks of +inf, -inf, and two finite ones",
        .scenario = "inf - inf makes NaN; a sink read by KV head mixes the heads up",
@@ -74,7 +73,7 @@ std::vector<Question> sink_questions() {
                  .blocks = {.permuted = true, .shared_blocks = 1},
                  .fill = Fill::kNaN,
                  .mask = {.window_left = 2, .sink_token_length = 4}}},
-  });
+  };
 }
 
 }  // namespace attn::questions

@@ -1,12 +1,11 @@
-#include "golden/questions/ask.h"
 #include "golden/questions/attention_questions.h"
 
 namespace attn::questions {
 
 // window_left and window_right are distances; a window of W keys with the row's own has
 // window_left = W - 1.
-std::vector<Question> window_questions() {
-  return ask({
+std::vector<AttentionEntry> window_entries() {
+  return {
       {.id = "sliding_window-s_minus_1",
        .name = "a window one key shorter than the context",
        .scenario = "key 0 takes all the weight when the window is a key too long or taken for off",
@@ -131,7 +130,7 @@ std::vector<Question> window_questions() {
        .setup = {.source = {Family::kNeedleHidden, 0x233},
                  .requests = {{2, 8}, {3, 11}},
                  .mask = {.rswa_window = 1, .rswa_prefix_lens = {12, 4}}}},
-  });
+  };
 }
 
 }  // namespace attn::questions

@@ -18,7 +18,8 @@ struct BatchTables {
 // blocks 1, 2, ..., become the first keys of every request. Their block ids are put before every
 // row of the table and every seq_len that is not 0 grows by num_sink_tokens, so context lengths
 // grow too and causal rows see all of them. With a window, `sink_token_length` must be
-// num_sink_tokens as well. Throws Error when num_sink_tokens is no multiple of block_size.
+// num_sink_tokens as well. Throws Error when num_sink_tokens is no multiple of block_size or a
+// length does not fit an i32.
 BatchTables with_static_sink(const BatchTables& batch, std::int64_t block_size,
                              std::int64_t num_sink_tokens);
 
@@ -26,9 +27,10 @@ BatchTables with_static_sink(const BatchTables& batch, std::int64_t block_size,
 // make_local_attention_virtual_batches): the rows of a request are cut where floor(q / chunk_size)
 // changes, and each piece has the keys of its chunk, at most up to its last row, as its whole
 // sequence. Query rows keep their order; a virtual row of the table has chunk_size / block_size
-// columns. Positions are local, so biases that depend on them (ALiBi, qq_bias) are not carried
-// over. Throws Error when chunk_size is no multiple of block_size, a seq_len is below 1 or more
-// than the table has slots for, or a request has more rows than keys.
+// columns, or as many as the table when that has fewer. Positions are local, so biases that depend
+// on them (ALiBi, qq_bias) are not carried over. Throws Error when chunk_size is no multiple of
+// block_size, a seq_len is below 1 or more than the table has slots for, or a request has more rows
+// than keys.
 BatchTables local_chunks(const BatchTables& batch, std::int64_t block_size,
                          std::int64_t chunk_size);
 

@@ -13,11 +13,11 @@ namespace attn {
 
 // What a case file says beside the operation.
 struct CaseLabels {
-  std::string id;
-  std::string variant;
-  std::string name;
-  std::string scenario;
-  std::vector<std::string> flags;
+  std::string id;                  // [A-Za-z0-9][A-Za-z0-9_.-]*
+  std::string variant;             // for grouping
+  std::string name;                // what is asked, in a few words
+  std::string scenario;            // which mistake the answer shows
+  std::vector<std::string> flags;  // poisoned, padded_rows, q_len_gt_seq_len, seq_len_zero
   CaseResult result = CaseResult::kValid;
 };
 

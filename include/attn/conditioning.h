@@ -10,9 +10,10 @@
 //   cond_pv   sum p |v_j|        cond_pav  sum p a |v_j|
 //   cond_puv  sum p d |v_j|      cond_v    sum |v_j|
 //
-// A stored value is never below the true one. A row without a visible key has zeros (m and L the
-// sink or -inf, m_keys -inf); a row whose answer is NaN or whose L is +inf has +inf everywhere but
-// in `visible` and `span`.
+// A stored value is never below the true one, but for m, L and m_keys, which are the nearest
+// numbers, and the mass. A row without a visible key has zeros (m and L the sink or -inf, m_keys
+// -inf); a row whose answer is NaN or whose L is +inf has +inf everywhere but in `visible` and
+// `span`.
 #pragma once
 
 #include <vector>
@@ -25,7 +26,7 @@ namespace attn {
 // Places of the last axis of cond_row.
 enum RowField : int {
   kRowMax,           // m
-  kRowLse,           // L
+  kRowLse,           // L, natural log
   kRowVisible,       // number of visible keys
   kRowSpan,          // last - first visible position + 1; of a sparse list: places of the list
   kRowMass,          // sum p, without the sink; never above the true one: it divides

@@ -16,7 +16,7 @@ class HostTensor {
   HostTensor() = default;
   HostTensor(DType dtype, std::vector<std::int64_t> shape);  // all codes 0
 
-  // `values` in C order, each as set() stores it.
+  // `values` in C order, each as set() stores it. Throws Error unless there is one for every unit.
   HostTensor(DType dtype, std::vector<std::int64_t> shape, const std::vector<double>& values);
 
   bool present() const { return !shape_.empty(); }

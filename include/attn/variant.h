@@ -10,7 +10,7 @@ namespace attn {
 
 struct Variant {
   std::string_view name;            // also the `variant` of the cases of a pack
-  std::string_view op;              // operation of its cases; "any"
+  std::string_view op;              // operation of its cases, or "any"; empty without cases
   std::string_view switched_on_by;  // attributes and tensors of a case
   int pack_cases = 0;               // in the core pack
 

@@ -1,5 +1,6 @@
 // Multi-head latent attention. Keys are the outer loop of the dense form: each is read and, when
 // expanded, projected once a head, and handed to every row that sees it.
+#include <algorithm>
 #include <vector>
 
 #include "reference/second/operations.h"
