@@ -12,9 +12,13 @@ using Magnitudes = Eigen::Map<const Eigen::ArrayXd>;
 
 constexpr double kSmallest = std::numeric_limits<double>::denorm_min();
 
-// A product of numbers that are not 0 is not 0, however small.
-double product(double a, double b) {
-  return a == 0.0 || b == 0.0 ? 0.0 : std::max(a * b, kSmallest);
+// Not below the true product, but for relative roundings: below the least normal number those are
+// absolute, so the last place is added. A product of numbers that are not 0 is not 0.
+double product(double a, double b) { return a == 0.0 || b == 0.0 ? 0.0 : a * b + kSmallest; }
+
+// e^-d / denominator, rounded twice, in the same sense.
+double probability(double d, double denominator) {
+  return std::exp(-d) / denominator + 2.0 * kSmallest;
 }
 
 // Adds weight * values; an infinite value has no bound under any weight.
@@ -23,7 +27,7 @@ void add_weighted(double weight, const Values& values, Eigen::ArrayXd& sum) {
   if (weight == 0.0) {
     sum += values.isInf().select(Eigen::ArrayXd::Constant(values.size(), kInf), 0.0);
   } else {
-    sum += (weight * values).max(values.min(kSmallest));
+    sum += weight * values + values.min(kSmallest);
   }
 }
 
@@ -90,11 +94,10 @@ class Summation {
   void add(std::size_t j) {
     const Eigen::Index at = row_.keys.value_row[j];
     const double d = field(kRowMax) - row_.keys.score[j];
-    const double rounded_p = std::exp(-d) / denominator_;
-    const double p = std::max(rounded_p, kSmallest);
+    const double p = probability(d, denominator_);
     const double a = std::abs(row_.scale) *
                      dot(query_.data(), row_.key_magnitudes.row(at).data(), query_.cols());
-    field(kRowMass) += rounded_p;
+    field(kRowMass) += std::exp(-d) / denominator_;
     field(kRowPa) += product(p, a);
     field(kRowPd) += product(p, d);
     raise(kRowAMax, a);
@@ -118,7 +121,7 @@ class Summation {
   void add_sink() {
     if (!std::isfinite(sink_)) return;
     const double distance = std::abs(sink_ - field(kRowKeysMax));
-    const double p = std::max(std::exp(sink_ - field(kRowMax)) / denominator_, kSmallest);
+    const double p = probability(field(kRowMax) - sink_, denominator_);
     field(kRowSinkDistance) = product(p, distance);
     raise(kRowDMax, distance);
   }

@@ -135,5 +135,12 @@ TEST(ExactSpecials, SumsOfARowWithoutABoundAreInfinite) {
   }
 }
 
+// tanh(2^-901): 800 bits see two equal weights, 1600 what is left of them.
+TEST(ExactSpecials, WhatCancellationLeavesFarBelowIsFound) {
+  const ExactAnswer answer{ExactRow({0x1p-900, 0}, {{1}, {-1}}).op};
+  EXPECT_EQ(answer.values("out").at(0), 0x1p-901);
+  EXPECT_EQ(answer.bits, 3200);
+}
+
 }  // namespace
 }  // namespace attn

@@ -22,7 +22,7 @@ namespace attn::exact {
 // or more), 0 when nothing had to be rounded (cache writes, no rows). The bytes do not depend on
 // the number of threads.
 //
-// Throws Error, naming the output element, when 1600 bits do not decide, or when a quotient out /
+// Throws Error, naming the output element, when 6400 bits do not decide, or when a quotient out /
 // output_scale lies within 2^-40 (relative) of a place where out_codes changes; for caches of i4,
 // which no case can hold; and when a view is not what output_specs and conditioning_specs say or
 // lse_form is not the default one.

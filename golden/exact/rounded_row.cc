@@ -15,7 +15,8 @@ namespace attn::exact {
 namespace {
 
 constexpr int kFirstBits = 200;
-constexpr int kMostBits = 1600;
+constexpr int kZeroBits = 1600;  // terms of doubles that leave nothing at these leave nothing
+constexpr int kMostBits = 6400;
 
 }  // namespace
 
@@ -79,7 +80,7 @@ int answer_row(const std::function<RoundedRow(int bits)>& evaluate) {
     const bool last = 2 * bits > kMostBits;
     std::size_t i = 0;
     while (i < now.elements_.size() && now.elements_[i].code == before.elements_[i].code &&
-           (last || !now.elements_[i].cancels)) {
+           (bits >= kZeroBits || !now.elements_[i].cancels)) {
       ++i;
     }
     if (i == now.elements_.size()) {

@@ -47,8 +47,8 @@ class RoundedRow {
 };
 
 // Evaluates with 200 bits, 400 and so on until two in a row give the same codes; stores them and
-// returns the bits of the last. A 0 that is left of terms which cancel is believed at 1600 bits
-// only: fewer may have lost what is left. Throws Error, naming an element, when 1600 do not suffice
+// returns the bits of the last. A 0 that is left of terms which cancel is believed from 1600 bits
+// on: fewer may have lost what is left. Throws Error, naming an element, when 6400 do not suffice
 // or an element is refused; then nothing is stored.
 int answer_row(const std::function<RoundedRow(int bits)>& evaluate);
 
