@@ -16,10 +16,8 @@ constexpr double kSmallest = std::numeric_limits<double>::denorm_min();
 // absolute, so the last place is added. A product of numbers that are not 0 is not 0.
 double product(double a, double b) { return a == 0.0 || b == 0.0 ? 0.0 : a * b + kSmallest; }
 
-// e^-d / denominator, rounded twice, in the same sense.
-double probability(double d, double denominator) {
-  return std::exp(-d) / denominator + 2.0 * kSmallest;
-}
+// The same of a quotient of e^-d: rounded twice.
+double not_below(double rounded_p) { return rounded_p + 2.0 * kSmallest; }
 
 // Adds weight * values; an infinite value has no bound under any weight.
 template <class Values>
@@ -94,10 +92,11 @@ class Summation {
   void add(std::size_t j) {
     const Eigen::Index at = row_.keys.value_row[j];
     const double d = field(kRowMax) - row_.keys.score[j];
-    const double p = probability(d, denominator_);
+    const double rounded_p = std::exp(-d) / denominator_;
+    const double p = not_below(rounded_p);
     const double a = std::abs(row_.scale) *
                      dot(query_.data(), row_.key_magnitudes.row(at).data(), query_.cols());
-    field(kRowMass) += std::exp(-d) / denominator_;
+    field(kRowMass) += rounded_p;
     field(kRowPa) += product(p, a);
     field(kRowPd) += product(p, d);
     raise(kRowAMax, a);
@@ -121,7 +120,7 @@ class Summation {
   void add_sink() {
     if (!std::isfinite(sink_)) return;
     const double distance = std::abs(sink_ - field(kRowKeysMax));
-    const double p = probability(field(kRowMax) - sink_, denominator_);
+    const double p = not_below(std::exp(sink_ - field(kRowMax)) / denominator_);
     field(kRowSinkDistance) = product(p, distance);
     raise(kRowDMax, distance);
   }

@@ -169,6 +169,19 @@ TEST(Conditioning, TinyWeightsAreNotLost) {
   EXPECT_GT(sums.at("cond_puv", 0, 0, 0), 0.0);
 }
 
+// Half of five least numbers is no number: rounded to two, both keys' shares would be four.
+TEST(Conditioning, HalvesOfTheLeastNumbersAreNotLost) {
+  constexpr double kLeast = std::numeric_limits<double>::denorm_min();
+  ThreeKeys p;
+  p.op.query = p.pool.values(DType::kF64, {1, 1, 1}, {1});
+  p.op.seq_lens = p.pool.values(DType::kI32, {1}, {2});
+  p.op.kv.kv_start_loc = p.pool.values(DType::kI32, {2}, {0, 2});
+  p.op.kv.key = p.pool.values(DType::kF64, {2, 1, 1}, {5 * kLeast, 5 * kLeast});
+  p.op.kv.value = p.pool.values(DType::kF64, {2, 1, 1}, {1, 1});
+  p.op.scale = 1.0;
+  EXPECT_GE(Sums(p.op).at("cond_row", 0, 0, kRowPa), 5 * kLeast);
+}
+
 TEST(Conditioning, PartsHaveNoScores) {
   TensorPool pool;
   MergeStatesOp op;

@@ -15,7 +15,7 @@ namespace attn::exact {
 namespace {
 
 constexpr int kFirstBits = 200;
-constexpr int kZeroBits = 1600;  // terms of doubles that leave nothing at these leave nothing
+constexpr int kZeroBits = 1600;  // what these lose of terms below 2^485 is below the least double
 constexpr int kMostBits = 6400;
 
 }  // namespace
