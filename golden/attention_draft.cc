@@ -4,9 +4,9 @@
 #include <iterator>
 
 #include "attn/error.h"
+#include "core/hex_float.h"
 #include "golden/case_draft.h"
 #include "golden/dense_copy.h"
-#include "golden/hex_float.h"
 
 namespace attn::golden {
 namespace {

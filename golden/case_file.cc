@@ -23,7 +23,7 @@ using golden::TensorTable;
 
 CaseObject case_object(const Safetensors& file) {
   golden::expect_metadata(file, "attn-case/1", {"case"});
-  const golden::JsonDocument document(file.metadata().at("case"), "case");
+  const JsonDocument document(file.metadata().at("case"), "case");
   return golden::parse_case_object(document.root());
 }
 
@@ -81,8 +81,7 @@ void expect_every_tensor_described(const CaseObject& object, const Safetensors& 
                                 table.tensors.contains(name.substr(table.prefix.size())));
     }
     if (!described) {
-      throw Error(
-          fmt::format("tensor {} is not described in the case object", golden::in_quotes(name)));
+      throw Error(fmt::format("tensor {} is not described in the case object", in_quotes(name)));
     }
   }
 }

@@ -13,7 +13,7 @@ namespace attn {
 namespace {
 
 void for_each_line_of(const std::filesystem::path& path,
-                      const std::function<void(const golden::JsonNode& line)>& take) {
+                      const std::function<void(const JsonNode& line)>& take) {
   const std::string text =
       golden::with_source(path.string(), [&] { return golden::read_text(path); });
   golden::for_each_line(text, path.string(), take);
@@ -36,13 +36,13 @@ CaseFolder CaseFolder::open(const std::filesystem::path& path) {
   CaseFolder folder;
   folder.path = path;
   std::set<std::string> ids;
-  for_each_line_of(path / "index.jsonl", [&](const golden::JsonNode& line) {
+  for_each_line_of(path / "index.jsonl", [&](const JsonNode& line) {
     folder.rows.push_back(golden::parse_index_row(line));
     if (!ids.insert(folder.rows.back().id).second) line.at("id").fail("an id no other line has");
   });
   std::error_code ignored;
   if (std::filesystem::exists(path / "relations.jsonl", ignored)) {
-    for_each_line_of(path / "relations.jsonl", [&](const golden::JsonNode& line) {
+    for_each_line_of(path / "relations.jsonl", [&](const JsonNode& line) {
       folder.relations.push_back(golden::parse_relation(line, ids));
     });
   }

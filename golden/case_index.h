@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "attn/case_file.h"
-#include "golden/strict_json.h"
+#include "core/strict_json.h"
 
 namespace attn::golden {
 

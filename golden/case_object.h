@@ -10,7 +10,7 @@
 
 #include "attn/case_file.h"
 #include "attn/operation.h"
-#include "golden/strict_json.h"
+#include "core/strict_json.h"
 
 namespace attn::golden {
 

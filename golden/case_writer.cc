@@ -6,10 +6,10 @@
 
 #include "attn/error.h"
 #include "attn/output.h"
+#include "core/strict_json.h"
 #include "golden/case_draft.h"
 #include "golden/dense_copy.h"
 #include "golden/safetensors.h"
-#include "golden/strict_json.h"
 
 namespace attn {
 namespace {
@@ -28,7 +28,7 @@ using Tensors = std::map<std::string, HostTensor>;
 
 void expect_new(const Tensors& tensors, const std::string& name) {
   if (tensors.contains(name)) {
-    throw Error(fmt::format("tensor {} is given twice", golden::in_quotes(name)));
+    throw Error(fmt::format("tensor {} is given twice", in_quotes(name)));
   }
 }
 
@@ -55,7 +55,7 @@ json add_conditioning(const std::vector<NamedTensor>& conditioning, Tensors& ten
   json table = json::object();
   for (const auto& [name, view] : conditioning) {
     if (!name.starts_with(kPrefix)) {
-      throw Error(fmt::format("{} is no name of a conditioning sum", golden::in_quotes(name)));
+      throw Error(fmt::format("{} is no name of a conditioning sum", in_quotes(name)));
     }
     expect_new(tensors, name);
     HostTensor tensor = golden::dense_copy(name, view);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "attn/operation.h"
-#include "golden/strict_json.h"
+#include "core/strict_json.h"
 
 namespace attn::golden {
 

@@ -1,7 +1,7 @@
 // mla, mla_sparse, and the write of their cache.
+#include "core/hex_float.h"
 #include "golden/case_draft.h"
 #include "golden/dense_copy.h"
-#include "golden/hex_float.h"
 
 namespace attn::golden {
 namespace {

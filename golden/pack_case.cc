@@ -7,9 +7,9 @@
 #include "attn/conditioning.h"
 #include "attn/error.h"
 #include "attn/output.h"
+#include "core/strict_json.h"
 #include "golden/pack_inspection.h"
 #include "golden/safetensors.h"
-#include "golden/strict_json.h"
 
 namespace attn::golden {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "attn/golden.h"
-#include "golden/strict_json.h"
+#include "core/strict_json.h"
 
 namespace attn::golden {
 

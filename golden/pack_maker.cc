@@ -11,6 +11,7 @@
 #include "attn/error.h"
 #include "attn/host_tensor.h"
 #include "attn/parallel.h"
+#include "core/strict_json.h"
 #include "golden/error_source.h"
 #include "golden/input_file.h"
 #include "golden/pack_index.h"
@@ -20,7 +21,6 @@
 #include "golden/pack_notes.h"
 #include "golden/pack_sums.h"
 #include "golden/pack_texts.h"
-#include "golden/strict_json.h"
 #include "golden/unfinished_pack.h"
 
 namespace attn::golden {

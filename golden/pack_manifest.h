@@ -4,7 +4,7 @@
 #include <string>
 
 #include "attn/golden.h"
-#include "golden/strict_json.h"
+#include "core/strict_json.h"
 
 namespace attn::golden {
 

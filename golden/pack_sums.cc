@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "attn/error.h"
+#include "core/strict_json.h"
 #include "golden/case_index.h"
-#include "golden/strict_json.h"
 
 namespace attn::golden {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "attn/case_file.h"
+#include "core/strict_json.h"
 #include "golden/error_source.h"
 #include "golden/exec_json.h"
 #include "golden/safetensors.h"
-#include "golden/strict_json.h"
 
 namespace attn {
 namespace {
@@ -30,7 +30,7 @@ bool is_contiguous(const TensorView& view) {
 golden::StoredTensor stored(const NamedTensor& tensor) {
   const TensorView& view = tensor.view;
   if (!view.present() || !is_contiguous(view)) {
-    throw Error(fmt::format("tensor {} is {}, must be contiguous", golden::in_quotes(tensor.name),
+    throw Error(fmt::format("tensor {} is {}, must be contiguous", in_quotes(tensor.name),
                             to_string(view)));
   }
   const auto bytes = static_cast<std::size_t>(view.num_units() * unit_bytes(view.dtype));
@@ -44,7 +44,7 @@ std::vector<std::byte> result_bytes(const std::string& backend, const ExecSpec& 
   golden::StoredTensors table;
   for (const NamedTensor& tensor : tensors) {
     if (!table.emplace(tensor.name, stored(tensor)).second) {
-      throw Error(fmt::format("tensor {} is given twice", golden::in_quotes(tensor.name)));
+      throw Error(fmt::format("tensor {} is given twice", in_quotes(tensor.name)));
     }
   }
   const golden::Metadata metadata = {
@@ -75,7 +75,7 @@ ResultFile ResultFile::read(const std::filesystem::path& path) {
   return golden::with_source(path.string(), [&] {
     golden::Safetensors file = golden::Safetensors::read(path);
     golden::expect_metadata(file, kFormat, {"backend", "exec"});
-    const golden::JsonDocument exec(file.metadata().at("exec"), "exec");
+    const JsonDocument exec(file.metadata().at("exec"), "exec");
     golden::parse_exec(exec.root());
     for (const auto& [name, tensor] : file.tensors()) golden::expect_viewable(name, tensor.shape);
     std::string backend = file.metadata().at("backend");

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "attn/error.h"
+#include "core/strict_json.h"
 #include "golden/input_file.h"
-#include "golden/strict_json.h"
 
 static_assert(std::endian::native == std::endian::little, "tensors are used as they lie in files");
 

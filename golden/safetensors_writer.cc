@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "attn/error.h"
+#include "core/strict_json.h"
 #include "golden/safetensors.h"
-#include "golden/strict_json.h"
 
 namespace attn::golden {
 namespace {

@@ -3,7 +3,8 @@
 
     include/attn                                             the standard library and attn/
     core                                                     also core/
-    reference optimized judge selector composite golden      also their own folder, never a sibling
+    reference optimized                                      also their own folder, never a sibling
+    judge selector composite golden                          also their own folder and core/, never a sibling
     property_tests tests cli bench                           everything
 
 reference/second and golden/exact say again what others say: they see nothing of the rest of their room, nor it of them.
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 
 COMPONENTS = ("core", "reference", "optimized", "judge", "selector", "composite", "golden")
+READERS_OF_CORE = ("judge", "selector", "composite", "golden")  # its logic must not reach what is compared
 OUTER = ("property_tests", "tests", "cli", "bench")
 ROOMS = ("include",) + COMPONENTS + OUTER
 APART = ("reference/second/", "golden/exact/")
@@ -24,7 +26,7 @@ LIBRARIES = {
     "tbb/": ("core",),
     "oneapi/tbb": ("core",),
     "Eigen/": ("reference", "property_tests", "tests"),
-    "nlohmann/": ("golden", "judge", "selector", "composite", "property_tests", "tests", "cli"),
+    "nlohmann/": ("core", "golden", "judge", "selector", "composite", "property_tests", "tests", "cli"),
     "openssl/": ("golden", "tests"),
     "mpfr.h": ("golden", "tests"),
     "CLI/": ("cli",),
@@ -65,6 +67,8 @@ def offence_of_quoted(root, path, name):
     if not is_file or "/" not in name:
         return f'"{name}" is not a path from the root'
     if room in OUTER or first == room and part_of(path) == part_of(name):
+        return None
+    if first == "core" and room in READERS_OF_CORE and not part_of(path):
         return None
     if first == room:
         return f'"{name}" is of another evaluation'

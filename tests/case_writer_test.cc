@@ -13,7 +13,7 @@
 #include "attn/backend.h"
 #include "attn/random.h"
 #include "attn/reference.h"
-#include "golden/hex_float.h"
+#include "core/hex_float.h"
 #include "golden/safetensors.h"
 #include "property_tests/draw_problem.h"
 #include "property_tests/generators.h"
@@ -353,12 +353,12 @@ TEST(HexFloat, IsWrittenAsPythonDoes) {
       {-std::numeric_limits<double>::infinity(), "-inf"},
       {std::numeric_limits<double>::quiet_NaN(), "nan"}};
   for (const auto& [value, text] : kPairs) {
-    EXPECT_EQ(golden::to_hex_float(value), text);
+    EXPECT_EQ(to_hex_float(value), text);
   }
   for (std::uint64_t i = 0; i < 20000; ++i) {
     const Words w = random_words(1, i, RandomTensor::kQuery, 0);
     const double value = std::bit_cast<double>((std::uint64_t{w[0]} << 32) | w[1]);
-    const double back = *golden::parse_hex_float(golden::to_hex_float(value));
+    const double back = *parse_hex_float(to_hex_float(value));
     EXPECT_TRUE(std::isnan(value)
                     ? std::isnan(back)
                     : std::bit_cast<std::uint64_t>(back) == std::bit_cast<std::uint64_t>(value));

@@ -1,4 +1,4 @@
-#include "golden/strict_json.h"
+#include "core/strict_json.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 #include <locale>
 #include <random>
 
-#include "golden/hex_float.h"
+#include "core/hex_float.h"
 #include "tests/damaged_file.h"
 
-namespace attn::golden {
+namespace attn {
 namespace {
 
 std::string parse_error(std::string_view text) {
@@ -225,4 +225,4 @@ TEST(HexFloat, ReadsEveryDoubleThatPrintfWrites) {
 }
 
 }  // namespace
-}  // namespace attn::golden
+}  // namespace attn

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace attn::golden {
+namespace attn {
 
 inline constexpr int kMaxJsonDepth = 16;
 inline constexpr std::int64_t kMaxJsonInteger = std::int64_t{1} << 53;
@@ -72,4 +72,4 @@ class JsonDocument {
   std::string name_;
 };
 
-}  // namespace attn::golden
+}  // namespace attn

@@ -1,4 +1,4 @@
-#include "golden/hex_float.h"
+#include "core/hex_float.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace attn::golden {
+namespace attn {
 namespace {
 
 int hex_digit(char c) {
@@ -96,4 +96,4 @@ std::string to_hex_float(double value) {
                      normal ? biased - 1023 : -1022);
 }
 
-}  // namespace attn::golden
+}  // namespace attn

@@ -1,4 +1,4 @@
-#include "golden/strict_json.h"
+#include "core/strict_json.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <set>
 
 #include "attn/error.h"
-#include "golden/hex_float.h"
+#include "core/hex_float.h"
 
-namespace attn::golden {
+namespace attn {
 namespace {
 
 using nlohmann::json;
@@ -194,4 +194,4 @@ JsonDocument::~JsonDocument() = default;
 
 JsonNode JsonDocument::root() const { return {*value_, name_}; }
 
-}  // namespace attn::golden
+}  // namespace attn

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace attn::golden {
+namespace attn {
 
 // The double that `text` denotes: [+-]? then "inf", "nan" or 0x<d>[.<d...>]p[+-]<decimal>, hex
 // digits in lower case. Empty when the text has another form or its value is not exactly a double.
@@ -16,4 +16,4 @@ std::optional<double> parse_hex_float(std::string_view text);
 // "0x0.0000000000001p-1022", "inf", "-inf"; every NaN is "nan".
 std::string to_hex_float(double value);
 
-}  // namespace attn::golden
+}  // namespace attn

@@ -1,0 +1,81 @@
+// Whether an answer is right: gates in a fixed order, the first that fails names the fault.
+//
+//   canary      memory around the answer is as it was
+//   nonfinite   NaN and infinities where the expected ones are
+//   empty_rows  rows that see no key: out 0, lse -inf or the sink
+//   exact       rows that every arithmetic computes exactly, caches after a write: bit for bit
+//   hull        |out| within the hull of its values
+//   bound       the certified bound (attn/error_bound.h)
+//   strict      the probabilistic tier, when asked; it never certifies
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attn/error_bound.h"
+#include "attn/output.h"
+#include "attn/verdict.h"
+
+namespace attn {
+
+enum class Gate : std::uint8_t { kCanary, kNonfinite, kEmptyRows, kExact, kHull, kBound, kStrict };
+std::string_view name(Gate gate);  // "canary", ...
+
+struct NamedView {
+  std::string name;  // as in attn/output.h
+  TensorView view;
+};
+
+// An answer as a backend left it.
+struct ActualAnswer {
+  std::vector<NamedView> tensors;
+  LseForm lse_form;           // translated here and nowhere else
+  std::string canary_damage;  // what happened to memory around it; empty = nothing
+};
+
+// The right answer in LseForm{}, with its conditioning sums; caches, codes.
+struct ExpectedAnswer {
+  Expectation expectation;
+  std::vector<NamedView> tensors;  // all outputs by name; `expectation` views the same memory
+  PrecisionContract contract{"reference"};  // of its own arithmetic
+};
+
+struct JudgeOptions {
+  PrecisionContract contract;  // of the arithmetic that answered
+  bool strict = false;         // also the probabilistic tier; mistrusted becomes a failure
+  TensorView
+      naive;  // `out` of a plain computation in the same precision, for flashattention_2x; optional
+};
+
+// Figures that decide nothing, of `out` (of the indexer: logits). Elements where either side is
+// not finite are left out.
+struct Telemetry {
+  double nmse = 0.0;     // sum (a - e)^2 / sum e^2
+  double cosine = 1.0;   // of the whole tensors; 1 when both are 0
+  double max_ulp = 0.0;  // largest |a - e| in units in the last place of e in the stored type
+  double max_abs = 0.0;
+  double max_rel = 0.0;
+};
+
+struct Judgement {
+  Verdict verdict = Verdict::kPass;
+  std::optional<Gate> gate;  // the first that failed
+  std::string reason;        // "out[3,1,7] is off by 4.1 times its bound", or why it is mistrusted
+  std::vector<TensorComparison> tensors;  // ratio = |error| / (bound + expectation's own bound)
+  std::optional<Verdict> strict;          // of the probabilistic tier, when asked and defined
+  std::optional<Telemetry> telemetry;
+  // What peers' tolerances would have said: true = pass; none where a policy needs what is absent.
+  std::map<std::string, std::optional<bool>, std::less<>> policies;
+  std::int64_t rows = 0;          // rows that see a key and have a finite answer
+  std::int64_t vacuous_rows = 0;  // of these, without a bound
+};
+
+// Judges every tensor of `actual` that is an output of the operation; Error when one that
+// `expected` has is missing, or of another shape or type. Deterministic.
+Judgement judge(const AttentionProblem& problem, const ExpectedAnswer& expected,
+                const ActualAnswer& actual, const JudgeOptions& options);
+
+}  // namespace attn
