@@ -1,7 +1,13 @@
-// The job batch through REFERENCE and CPU on one thread: seconds, and GFLOP/s on visible pairs.
+// The job batch on one thread through REFERENCE, without and with its conditioning sums, and
+// through CPU: seconds, and GFLOP/s on visible pairs.
 #include <benchmark/benchmark.h>
 
+#include <deque>
+#include <optional>
+
+#include "attn/conditioning.h"
 #include "attn/cpu_backend.h"
+#include "attn/host_tensor.h"
 #include "attn/parallel.h"
 #include "attn/reference.h"
 #include "bench/job_batch.h"
@@ -9,7 +15,21 @@
 namespace attn::bench {
 namespace {
 
-void run_job(benchmark::State& state, const Backend& backend) {
+// Memory for the conditioning sums of a problem.
+class SumsMemory {
+ public:
+  SumsMemory(const AttentionProblem& problem, Outputs& outputs) {
+    for (const OutputSpec& spec : conditioning_specs(problem)) {
+      memory_.emplace_back(spec.dtype, spec.shape);
+      outputs.*spec.view = memory_.back().view();
+    }
+  }
+
+ private:
+  std::deque<HostTensor> memory_;
+};
+
+void run_job(benchmark::State& state, const Backend& backend, bool conditioning = false) {
   static const JobBatch batch;
   set_num_workers(1);
   const AttentionProblem problem = batch.problem();
@@ -23,15 +43,20 @@ void run_job(benchmark::State& state, const Backend& backend) {
                            {op.num_tokens(), op.num_heads(), op.head_size_v()});
   outputs.lse =
       contiguous(static_cast<void*>(lse.data()), dtype, {op.num_heads(), op.num_tokens()});
+  std::optional<SumsMemory> sums;
+  if (conditioning) sums.emplace(problem, outputs);
   for (auto _ : state) run_once(backend, problem, outputs);
   state.counters["GFLOP/s"] = benchmark::Counter(batch.visible_flops() / 1e9,
                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void reference(benchmark::State& state) { run_job(state, *make_reference_backend()); }
+void reference_sums(benchmark::State& state) { run_job(state, *make_reference_backend(), true); }
 void cpu(benchmark::State& state) { run_job(state, *make_cpu_backend()); }
 
 BENCHMARK(reference)->Name("job/REFERENCE")->Unit(benchmark::kSecond)->Iterations(1);
+BENCHMARK(reference_sums)->Name("job/REFERENCE+sums")->Unit(benchmark::kSecond)->Iterations(1);
+BENCHMARK(reference)->Name("job/REFERENCE again")->Unit(benchmark::kSecond)->Iterations(1);
 BENCHMARK(cpu)->Name("job/CPU")->Unit(benchmark::kSecond)->Iterations(1);
 
 }  // namespace

@@ -18,6 +18,11 @@ AttentionProblem problem_of(const CaseFile& file, const std::string& path) {
   }
 }
 
+TensorView as_stored_like(const TensorView& expected, TensorView actual) {
+  if (actual.dtype == DType::kU8 && unit_bytes(expected.dtype) == 1) actual.dtype = expected.dtype;
+  return actual;
+}
+
 Answer::Answer(const Backend& backend, const CaseFile& file, const AttentionProblem& problem,
                bool conditioning) {
   const Capabilities& capabilities = backend.capabilities();
@@ -42,12 +47,8 @@ Answer::Answer(const Backend& backend, const CaseFile& file, const AttentionProb
 
 // Memory in C order of the axes as they lie in the file: caches keep the order of the one before.
 MutableTensorView Answer::allocate(const CaseFile& file, const OutputSpec& spec) {
-  MutableTensorView view =
-      contiguous(static_cast<void*>(nullptr), spec.dtype, std::span(spec.shape));
-  const auto bytes = static_cast<std::size_t>(view.num_units() * unit_bytes(spec.dtype));
-  memory_.push_back(std::make_unique<std::byte[]>(bytes));
-  view.data = memory_.back().get();
-
+  memory_.emplace_back(std::string(spec.name), spec.dtype, spec.shape);
+  MutableTensorView view = memory_.back().view();
   MutableTensorView stored = view;
   const auto described = file.outputs().find(std::string(spec.name));
   if (described != file.outputs().end()) {
@@ -60,6 +61,13 @@ MutableTensorView Answer::allocate(const CaseFile& file, const OutputSpec& spec)
     }
   }
   return view;
+}
+
+std::string Answer::canary_damage() const {
+  for (const GuardedTensor& tensor : memory_) {
+    if (std::string damage = tensor.damage(); !damage.empty()) return damage;
+  }
+  return "";
 }
 
 TensorView Answer::tensor(const std::string& name) const {

@@ -1,18 +1,24 @@
 // Runs one problem through one backend into memory of its own.
 #pragma once
 
-#include <cstddef>
-#include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "attn/backend.h"
 #include "attn/case_file.h"
+#include "attn/guarded_tensor.h"
 
 namespace attn::cli {
 
 // The problem of a case given on the command line as `path`, which its errors name.
 AttentionProblem problem_of(const CaseFile& file, const std::string& path);
+
+// Gives the view of a tensor by its name; absent when there is none.
+using TensorOf = std::function<TensorView(const std::string& name)>;
+
+// `actual` in the type of `expected` where a file has only bytes: types of fewer than 16 bits.
+TensorView as_stored_like(const TensorView& expected, TensorView actual);
 
 class Answer {
  public:
@@ -26,11 +32,12 @@ class Answer {
   double seconds() const { return seconds_; }  // preparing and running
   const std::vector<NamedTensor>& tensors() const { return tensors_; }
   TensorView tensor(const std::string& name) const;  // absent when there is none
+  std::string canary_damage() const;  // what was written beside the outputs; empty = nothing
 
  private:
   MutableTensorView allocate(const CaseFile& file, const OutputSpec& spec);
 
-  std::vector<std::unique_ptr<std::byte[]>> memory_;
+  std::vector<GuardedTensor> memory_;
   std::vector<NamedTensor> tensors_;
   ExecSpec exec_;
   double seconds_ = 0.0;

@@ -8,10 +8,12 @@
 
 #include "attn/error.h"
 #include "cli/answer.h"
-#include "cli/backends.h"
 #include "cli/command.h"
 #include "cli/compare_folder.h"
 #include "cli/comparison.h"
+#include "cli/contract_choice.h"
+#include "cli/expected_answer.h"
+#include "cli/judging.h"
 
 namespace attn::cli {
 namespace {
@@ -22,6 +24,8 @@ struct CompareFlags {
   std::string cases_dir;
   std::optional<double> atol;
   std::optional<double> rtol;
+  std::string contract;
+  bool strict = false;
 };
 
 double checked_tolerance(const char* flag, std::optional<double> value) {
@@ -32,12 +36,38 @@ double checked_tolerance(const char* flag, std::optional<double> value) {
   return *value;
 }
 
+// Of the plain verdict; none when neither flag was given.
+std::optional<Tolerance> plain_tolerance(const CompareFlags& flags) {
+  if (!flags.atol && !flags.rtol) return std::nullopt;
+  return Tolerance{checked_tolerance("--atol", flags.atol),
+                   checked_tolerance("--rtol", flags.rtol)};
+}
+
+// The plain verdict beside the certified one.
+Json plain_verdict(const Tolerance& tolerance, const CaseFile& file, const ExpectedAnswer& expected,
+                   const TensorOf& actual, const std::string& where) {
+  const Comparison comparison = compare_answer(
+      file, tensors_of(expected), actual, [&](const std::string&, DType) { return tolerance; },
+      where);
+  return {{"atol", tolerance.atol},
+          {"rtol", tolerance.rtol},
+          {"verdict", name(comparison.verdict())},
+          {"ratio", real(comparison.ratio())}};
+}
+
+int skip(const GlobalOptions& options, Json doc, const std::string& reason) {
+  doc["contract"] = nullptr;
+  add_judgement(doc, unjudged(Verdict::kSkipped, reason));
+  doc["plain"] = nullptr;
+  doc["exit"] = kNothingRan;
+  if (options.json) write_json(doc);
+  write_error(fmt::format("{} skipped: {}", doc["id"].get<std::string>(), reason));
+  return kNothingRan;
+}
+
 int compare_one(const GlobalOptions& options, const CompareFlags& flags) {
-  if (!flags.atol && !flags.rtol) {
-    throw Error("this build has no certified bound: give --atol, --rtol or both");
-  }
-  const Tolerance tolerance{checked_tolerance("--atol", flags.atol),
-                            checked_tolerance("--rtol", flags.rtol)};
+  const std::optional<Tolerance> tolerance = plain_tolerance(flags);
+  const std::optional<PrecisionContract> asked = contract_of_flag(flags.contract);
   const CaseFile file = CaseFile::read(flags.case_path);
   const AttentionProblem problem = problem_of(file, flags.case_path);
   const ResultFile actual = ResultFile::read(flags.actual);
@@ -45,45 +75,26 @@ int compare_one(const GlobalOptions& options, const CompareFlags& flags) {
   doc["id"] = file.id();
   doc["actual"] = flags.actual;
   doc["backend"] = actual.backend();
-  doc["contract"] = nullptr;
-  const Resolution reference = resolve_backend("REFERENCE", problem);
-  std::string skipped;
-  if (!reference.reasons.empty()) {
-    skipped = fmt::format("REFERENCE: {}", fmt::join(reference.reasons, "; "));
-  } else if (file.outputs().empty()) {
-    skipped = "the case asks for no output";
-  }
-  if (!skipped.empty()) {
-    doc["verdict"] = name(Verdict::kSkipped);
-    doc["reason"] = skipped;
-    doc["exit"] = kNothingRan;
-    if (options.json) write_json(doc);
-    write_error(fmt::format("{} skipped: {}", file.id(), skipped));
-    return kNothingRan;
-  }
-  const Comparison comparison = compare_answer(
-      file, Answer(*reference.backend, file, problem),
-      [&](const std::string& tensor) { return actual.tensor(tensor); },
-      [&](const std::string&, DType) { return tolerance; }, flags.actual);
-  const bool pass = comparison.verdict() == Verdict::kPass;
-  doc["verdict"] = nullptr;
-  doc["gate"] = nullptr;
-  doc["reason"] = comparison.reason();
-  doc["tensors"] = comparison.tensors_json();
-  doc["strict"] = nullptr;
-  doc["plain"] = {{"atol", tolerance.atol},
-                  {"rtol", tolerance.rtol},
-                  {"verdict", name(comparison.verdict())},
-                  {"ratio", real(comparison.ratio())}};
-  doc["exit"] = pass ? kPassed : kFailed;
+  const std::string reason = why_unjudged(file, problem);
+  if (!reason.empty()) return skip(options, doc, reason);
+  const RecomputedAnswer recomputed(file, problem);
+  const ExpectedAnswer& expected = recomputed.expected();
+  const PrecisionContract contract = asked ? *asked : contract_of_answer(actual, problem);
+  const TensorOf tensor = [&](const std::string& name) { return actual.tensor(name); };
+  const Judgement judgement =
+      judge_outputs(problem, expected, tensor, judge_options(contract, flags.strict), flags.actual);
+  const int exit = exit_of(judgement, flags.strict);
+  add_contract(doc, contract);
+  add_judgement(doc, judgement);
+  doc["plain"] = nullptr;
+  if (tolerance) doc["plain"] = plain_verdict(*tolerance, file, expected, tensor, flags.actual);
+  doc["exit"] = exit;
   if (options.json) {
     write_json(doc);
   } else {
-    write_line(fmt::format("{} {}: largest error {} of what is allowed{}{}", file.id(),
-                           name(comparison.verdict()), comparison.ratio(), pass ? "" : "; ",
-                           comparison.reason()));
+    write_line(text_of(file.id(), contract, judgement));
   }
-  return pass ? kPassed : kFailed;
+  return exit;
 }
 
 }  // namespace
@@ -102,13 +113,19 @@ Command add_compare_command(CLI::App& parser, const GlobalOptions& options) {
   CLI::Option* actual =
       app->add_option("--actual", flags->actual, "result file, or folder of results")
           ->check(refuse_empty);
-  app->add_option("--atol", flags->atol, "|e-a| <= atol + rtol*|e|; with --case")
+  app->add_option("--contract", flags->contract,
+                  "precision contract: a name (see list contracts) or a JSON file")
+      ->check(refuse_empty);
+  app->add_flag("--strict", flags->strict, "also the probabilistic tier; mistrusted is a failure");
+  app->add_option("--atol", flags->atol,
+                  "also a plain verdict: |e-a| <= atol + rtol*|e|; with --case")
       ->check(CLI::Number)
       ->excludes(folder);
   app->add_option("--rtol", flags->rtol, "see --atol")->check(CLI::Number)->excludes(folder);
   return {app, [&options, flags, one, folder, actual] {
             if (folder->count() != 0)
-              return compare_folder(options, flags->cases_dir, flags->actual);
+              return compare_folder(
+                  options, {flags->cases_dir, flags->actual, flags->contract, flags->strict});
             if (one->count() == 0) throw Error("compare needs --case FILE or --cases DIR");
             if (actual->count() == 0) throw Error("compare --case needs --actual FILE");
             return compare_one(options, *flags);

@@ -2,130 +2,156 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "attn/error.h"
-#include "cli/backends.h"
 #include "cli/comparison.h"
+#include "cli/contract_choice.h"
+#include "cli/expected_answer.h"
+#include "cli/judging.h"
 #include "cli/progress.h"
+#include "cli/relation.h"
 
 namespace attn::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
+// What is said of one answer.
 struct Outcome {
-  Verdict verdict = Verdict::kSkipped;
-  std::string reason;
+  Judgement judgement;
   std::string backend;  // that answered; empty for a stored answer
-  Comparison comparison;
+  std::optional<PrecisionContract> contract;
+  std::optional<Comparison> plain;
+};
+
+Outcome unjudged_outcome(Verdict verdict, std::string reason) {
+  Outcome outcome;
+  outcome.judgement = unjudged(verdict, std::move(reason));
+  return outcome;
+}
+
+Outcome skipped(std::string reason) {
+  return unjudged_outcome(Verdict::kSkipped, std::move(reason));
+}
+
+// An answer that cannot be read or has the wrong shape is a wrong answer.
+template <class Judge>
+Outcome failing(Judge judge) {
+  try {
+    return judge();
+  } catch (const Error& error) {
+    return unjudged_outcome(Verdict::kFail, error.what());
+  }
+}
+
+// A case and what is right.
+struct JudgedCase {
+  const CaseIndexRow& row;
+  const CaseFile& file;
+  const AttentionProblem& problem;
+  const ExpectedAnswer& expected;
+};
+
+// One answer to a case, from wherever it comes.
+struct Candidate {
+  TensorOf tensor;
+  std::optional<PrecisionContract> contract;  // none: only the plain verdict counts
+  std::string backend;
+  std::string where;
+  bool stored = false;  // in the case: the source's tolerance is all that the plain verdict allows
 };
 
 class FolderJudge {
  public:
-  FolderJudge(const CaseFolder& folder, std::string actual_dir)
-      : folder_(folder), actual_dir_(std::move(actual_dir)) {}
+  FolderJudge(const CaseFolder& folder, const FolderComparison& asked)
+      : folder_(folder), asked_(asked), contract_(contract_of_flag(asked.contract)) {}
 
-  // An answer that cannot be read or has the wrong shape is a wrong answer.
   Outcome judge(const CaseIndexRow& row) const {
-    try {
-      return judge_row(row);
-    } catch (const Error& error) {
-      return {Verdict::kFail, error.what(), "", {}};
-    }
+    return failing([&] { return judge_row(row); });
   }
 
-  // Whether rows that a relation wants equal are the same bits in every answer.
   Outcome judge(const CaseRelation& relation) const {
-    try {
-      return judge_relation(relation);
-    } catch (const Error& error) {
-      return {Verdict::kFail, error.what(), "", {}};
-    }
+    std::optional<ResultFile> answer;
+    const OutOf out_of = [&](const std::string& id) -> TensorView {
+      const fs::path path = actual_path(id);
+      if (!fs::exists(path)) return {};
+      answer = ResultFile::read(path);
+      const TensorView out = answer->tensor("out");
+      if (!out.present()) throw Error(fmt::format("{}: tensor out is missing", path.string()));
+      return out;
+    };
+    return failing([&] {
+      Outcome outcome;
+      outcome.judgement = judge_relation(relation, out_of);
+      return outcome;
+    });
   }
 
  private:
   Outcome judge_row(const CaseIndexRow& row) const {
     const CaseFile file = CaseFile::read(folder_.path / row.file);
     if (file.result() == CaseResult::kInvalid) return skipped("the case is invalid");
-    std::optional<AttentionProblem> checked;
+    std::optional<AttentionProblem> problem;
     try {
-      checked = file.problem();
+      problem = file.problem();
     } catch (const Error& error) {
       if (file.result() == CaseResult::kAcceptable) return skipped(error.what());
       throw;
     }
-    const AttentionProblem& problem = *checked;
-    const Resolution reference = resolve_backend("REFERENCE", problem);
-    if (!reference.reasons.empty()) {
-      return skipped(fmt::format("REFERENCE: {}", fmt::join(reference.reasons, "; ")));
+    const std::string reason = why_unjudged(file, *problem);
+    if (!reason.empty()) return skipped(reason);
+    const RecomputedAnswer recomputed(file, *problem);
+    const JudgedCase one{row, file, *problem, recomputed.expected()};
+    return asked_.actual_dir.empty() ? judge_stored(one) : judge_actual(one);
+  }
+
+  Outcome judge_stored(const JudgedCase& one) const {
+    for (const auto& [tensor, description] : one.file.outputs()) {
+      if (!one.file.stored_output(tensor).present()) return skipped("no stored answer");
     }
-    if (file.outputs().empty()) return skipped("the case asks for no output");
-    return actual_dir_.empty() ? judge_stored(row, file, problem, *reference.backend)
-                               : judge_actual(row, file, problem, *reference.backend);
+    const TensorView out = one.file.stored_output("out");
+    const TensorView first = one.file.stored_output(one.file.outputs().begin()->first);
+    return judge_candidate(
+        one, {.tensor = [&](const std::string& tensor) { return one.file.stored_output(tensor); },
+              .contract = contract_of_source(one.row, (out.present() ? out : first).dtype),
+              .backend = "",
+              .where = one.row.file,
+              .stored = true});
   }
 
-  Outcome judge_relation(const CaseRelation& relation) const {
-    std::string first;
-    for (const CaseRelation::Rows& rows : relation.rows) {
-      const fs::path path = actual_path(rows.id);
-      if (!fs::exists(path)) return skipped(fmt::format("no answer for {}", rows.id));
-      const ResultFile answer = ResultFile::read(path);
-      const std::string bytes = row_bytes(answer.tensor("out"), rows, path.string());
-      if (&rows == &relation.rows.front()) first = bytes;
-      if (bytes != first) {
-        return {Verdict::kFail,
-                fmt::format("{} differs from {}", rows.id, relation.rows[0].id),
-                "",
-                {}};
-      }
-    }
-    return {Verdict::kPass, "", "", {}};
-  }
-
-  static Outcome skipped(std::string reason) {
-    return {Verdict::kSkipped, std::move(reason), "", {}};
-  }
-
-  fs::path actual_path(const std::string& id) const {
-    return fs::path(actual_dir_) / (id + ".safetensors");
-  }
-
-  static Outcome judged(Comparison comparison, std::string backend) {
-    const Verdict verdict = comparison.verdict();
-    std::string reason = comparison.reason();
-    return {verdict, std::move(reason), std::move(backend), std::move(comparison)};
-  }
-
-  // The source's tolerance, plus the reference's own arithmetic.
-  static Outcome judge_stored(const CaseIndexRow& row, const CaseFile& file,
-                              const AttentionProblem& problem, const Backend& reference) {
-    for (const auto& [tensor, description] : file.outputs()) {
-      if (!file.stored_output(tensor).present()) return skipped("no stored answer");
-    }
-    return judged(compare_answer(
-                      file, Answer(reference, file, problem),
-                      [&](const std::string& tensor) { return file.stored_output(tensor); },
-                      [&](const std::string& tensor, DType) {
-                        return tolerance_of(row, tensor, DType::kF64);
-                      },
-                      row.file),
-                  "");
-  }
-
-  Outcome judge_actual(const CaseIndexRow& row, const CaseFile& file,
-                       const AttentionProblem& problem, const Backend& reference) const {
-    const fs::path path = actual_path(row.id);
+  Outcome judge_actual(const JudgedCase& one) const {
+    const fs::path path = actual_path(one.row.id);
     if (!fs::exists(path)) return skipped("no answer");
     const ResultFile actual = ResultFile::read(path);
-    return judged(compare_answer(
-                      file, Answer(reference, file, problem),
-                      [&](const std::string& tensor) { return actual.tensor(tensor); },
-                      [&](const std::string& tensor, DType stored) {
-                        return tolerance_of(row, tensor, stored);
-                      },
-                      path.string()),
-                  actual.backend());
+    return judge_candidate(
+        one, {.tensor = [&](const std::string& tensor) { return actual.tensor(tensor); },
+              .contract = contract_of_answer(actual, one.problem),
+              .backend = actual.backend(),
+              .where = path.string()});
+  }
+
+  Outcome judge_candidate(const JudgedCase& one, const Candidate& candidate) const {
+    Outcome outcome;
+    outcome.backend = candidate.backend;
+    outcome.plain = compare_answer(
+        one.file, tensors_of(one.expected), candidate.tensor,
+        [&](const std::string& tensor, DType stored) {
+          return tolerance_of(one.row, tensor, candidate.stored ? DType::kF64 : stored);
+        },
+        candidate.where);
+    outcome.contract = contract_ ? contract_ : candidate.contract;
+    if (outcome.contract) {
+      outcome.judgement =
+          judge_outputs(one.problem, one.expected, candidate.tensor,
+                        judge_options(*outcome.contract, asked_.strict), candidate.where);
+    } else {
+      outcome.judgement = unjudged(outcome.plain->verdict(), outcome.plain->reason());
+      outcome.judgement.tensors = outcome.plain->tensors;
+    }
+    return outcome;
   }
 
   static Tolerance tolerance_of(const CaseIndexRow& row, const std::string& tensor, DType stored) {
@@ -137,70 +163,59 @@ class FolderJudge {
     return t;
   }
 
-  static std::string row_bytes(const TensorView& out, const CaseRelation::Rows& rows,
-                               const std::string& where) {
-    if (!out.present() || rows.first_token < 0 || rows.count < 0 ||
-        rows.first_token > out.shape[0] - rows.count) {
-      throw Error(fmt::format("{}: rows [{}, {}) of out ({}) do not exist", where, rows.first_token,
-                              rows.first_token + rows.count, to_string(out)));
-    }
-    const auto bytes = static_cast<std::size_t>(rows.count * out.stride_bytes[0]);
-    return {reinterpret_cast<const char*>(out.at(rows.first_token)), bytes};
+  fs::path actual_path(const std::string& id) const {
+    return fs::path(asked_.actual_dir) / (id + ".safetensors");
   }
 
   const CaseFolder& folder_;
-  std::string actual_dir_;
+  const FolderComparison& asked_;
+  std::optional<PrecisionContract> contract_;
 };
-
-void count(Counts& counts, Verdict verdict) {
-  (verdict == Verdict::kPass   ? counts.passed
-   : verdict == Verdict::kFail ? counts.failed
-                               : counts.skipped) += 1;
-}
 
 Json outcome_json(const std::string& id, const Outcome& outcome) {
   Json line = {{"id", id}, {"backend", nullptr}, {"contract", nullptr}};
   if (!outcome.backend.empty()) line["backend"] = outcome.backend;
-  line["verdict"] = nullptr;
-  if (outcome.verdict == Verdict::kSkipped) line["verdict"] = name(outcome.verdict);
-  line["gate"] = nullptr;
-  line["reason"] = outcome.reason;
-  line["tensors"] = outcome.comparison.tensors_json();
-  line["plain"] = {{"verdict", name(outcome.verdict)}, {"ratio", real(outcome.comparison.ratio())}};
+  if (outcome.contract) add_contract(line, *outcome.contract);
+  add_judgement(line, outcome.judgement);
+  line["plain"] = nullptr;
+  if (outcome.plain) {
+    line["plain"] = {{"verdict", name(outcome.plain->verdict())},
+                     {"ratio", real(outcome.plain->ratio())}};
+  }
   return line;
 }
 
-void report(const GlobalOptions& options, const std::string& id, const Outcome& outcome) {
+// Counts it and says it.
+void report(const GlobalOptions& options, bool strict, const std::string& id,
+            const Outcome& outcome, Counts& counts) {
+  const Judgement& judgement = outcome.judgement;
+  counts.add(judgement.verdict, strict);
   if (options.json) {
     write_json(outcome_json(id, outcome));
-  } else if (!options.quiet && outcome.verdict != Verdict::kPass) {
-    write_line(fmt::format("{} {}: {}", id, name(outcome.verdict), outcome.reason));
+  } else if (!options.quiet && judgement.verdict != Verdict::kPass) {
+    write_line(fmt::format("{} {}: {}", id, name(judgement.verdict), judgement.reason));
   }
 }
 
 }  // namespace
 
-int compare_folder(const GlobalOptions& options, const std::string& cases_dir,
-                   const std::string& actual_dir) {
-  const CaseFolder folder = CaseFolder::open(cases_dir);
-  if (!actual_dir.empty() && !fs::is_directory(actual_dir)) {
-    throw Error(fmt::format("{}: not a folder", actual_dir));
+int compare_folder(const GlobalOptions& options, const FolderComparison& asked) {
+  const CaseFolder folder = CaseFolder::open(asked.cases_dir);
+  if (!asked.actual_dir.empty() && !fs::is_directory(asked.actual_dir)) {
+    throw Error(fmt::format("{}: not a folder", asked.actual_dir));
   }
+  const FolderJudge judge(folder, asked);
   if (options.json) write_json(document("compare", options));
-  const FolderJudge judge(folder, actual_dir);
   Progress progress("compare", static_cast<std::int64_t>(folder.rows.size()), options.quiet);
   Counts counts;
   for (const CaseIndexRow& row : folder.rows) {
-    const Outcome outcome = judge.judge(row);
-    count(counts, outcome.verdict);
-    report(options, row.id, outcome);
+    report(options, asked.strict, row.id, judge.judge(row), counts);
     progress.step();
   }
-  if (!actual_dir.empty()) {
+  if (!asked.actual_dir.empty()) {
     for (const CaseRelation& relation : folder.relations) {
-      const Outcome outcome = judge.judge(relation);
-      count(counts, outcome.verdict);
-      report(options, fmt::format("relation {}", relation.about), outcome);
+      report(options, asked.strict, fmt::format("relation {}", relation.about),
+             judge.judge(relation), counts);
     }
   }
   if (options.json) {

@@ -90,9 +90,21 @@ std::string shell_quoted(const std::vector<std::string>& words) {
   return line;
 }
 
+void Counts::add(Verdict verdict, bool strict) {
+  const bool trusted = verdict != Verdict::kMistrusted;
+  if (verdict == Verdict::kPass) {
+    ++passed;
+  } else if (verdict == Verdict::kFail || (!trusted && strict)) {
+    ++failed;
+  } else {
+    ++skipped;
+    if (!trusted) ++mistrusted;
+  }
+}
+
 int Counts::exit() const {
-  if (failed != 0) return kFailed;
-  return skipped != 0 || passed == 0 ? kNothingRan : kPassed;
+  if (failed != 0 || (passed == 0 && mistrusted != 0)) return kFailed;
+  return skipped != mistrusted || passed == 0 ? kNothingRan : kPassed;
 }
 
 std::string Counts::text() const {
@@ -101,12 +113,10 @@ std::string Counts::text() const {
 }
 
 Json Counts::summary() const {
-  return {{"summary",
-           {{"cases", cases()},
-            {"passed", passed},
-            {"failed", failed},
-            {"skipped", skipped},
-            {"exit", exit()}}}};
+  Json counts = {{"cases", cases()}, {"passed", passed}, {"failed", failed}, {"skipped", skipped}};
+  if (mistrusted != 0) counts["mistrusted"] = mistrusted;
+  counts["exit"] = exit();
+  return {{"summary", counts}};
 }
 
 }  // namespace attn::cli

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attn/verdict.h"
 #include "attn/view.h"
 #include "cli/options.h"
 
@@ -42,10 +43,14 @@ std::string shell_quoted(const std::vector<std::string>& words);
 struct Counts {
   std::int64_t passed = 0;
   std::int64_t failed = 0;
-  std::int64_t skipped = 0;
+  std::int64_t skipped = 0;     // mistrusted ones too
+  std::int64_t mistrusted = 0;  // of the skipped
 
+  void add(Verdict verdict, bool strict = false);  // with strict a mistrusted one failed
   std::int64_t cases() const { return passed + failed + skipped; }
-  int exit() const;  // 1 if any failed, else 3 if any was skipped or nothing passed, else 0
+  // 1 if any failed or what ran was mistrusted only; else 3 if any was skipped for another reason
+  // or nothing passed; else 0.
+  int exit() const;
   std::string text() const;
   Json summary() const;  // {"summary":{...}}
 };

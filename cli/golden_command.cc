@@ -13,6 +13,7 @@
 #include "attn/golden.h"
 #include "cli/backends.h"
 #include "cli/command.h"
+#include "cli/contract_choice.h"
 #include "cli/document.h"
 #include "cli/pack_judge.h"
 #include "cli/progress.h"
@@ -63,6 +64,12 @@ int make(const GlobalOptions& options, const std::string& out, const std::string
   return kPassed;
 }
 
+struct VerifyFlags {
+  std::string dir;
+  std::optional<std::string> backend;
+  std::string contract;  // empty: what the backend declares
+};
+
 // What was found about a pack.
 struct Findings {
   std::vector<PackDamage> damage;
@@ -70,18 +77,19 @@ struct Findings {
 };
 
 int exit_of(const Findings& findings, bool with_backend) {
-  if (findings.verdict.counts.failed != 0) return kFailed;
+  const Counts& counts = findings.verdict.counts;
+  if (counts.failed != 0 || (counts.passed == 0 && counts.mistrusted != 0)) return kFailed;
   return with_backend && findings.verdict.judged == 0 ? kNothingRan : kPassed;
 }
 
-Findings find_out(const GlobalOptions& options, const std::string& dir,
-                  const std::optional<std::string>& backend) {
-  PackReport report = verify_pack(dir);
+Findings find_out(const GlobalOptions& options, const VerifyFlags& flags) {
+  const std::optional<PrecisionContract> contract = contract_of_flag(flags.contract);
+  PackReport report = verify_pack(flags.dir);
   Findings findings;
   Counts& counts = findings.verdict.counts;
-  if (report.pack && backend) {
+  if (report.pack && flags.backend) {
     Progress progress("golden verify", report.pack->manifest.counts.cases, options.quiet);
-    findings.verdict = judge_pack(*report.pack, *backend, progress);
+    findings.verdict = judge_pack(*report.pack, *flags.backend, contract, progress);
     return findings;
   }
   std::set<std::string> damaged_cases;
@@ -95,9 +103,8 @@ Findings find_out(const GlobalOptions& options, const std::string& dir,
   return findings;
 }
 
-Json verify_document(const GlobalOptions& options, const std::string& dir,
-                     const std::optional<std::string>& backend, const Findings& findings,
-                     int exit) {
+Json verify_document(const GlobalOptions& options, const VerifyFlags& flags,
+                     const Findings& findings, int exit) {
   Json damage = Json::array();
   for (const PackDamage& one : findings.damage) {
     damage.push_back({{"file", one.file}, {"reason", one.reason}});
@@ -106,30 +113,30 @@ Json verify_document(const GlobalOptions& options, const std::string& dir,
   for (const PackFailure& failure : findings.verdict.failures) {
     failures.push_back({{"id", failure.id},
                         {"verdict", name(failure.verdict)},
-                        {"gate", nullptr},
+                        {"gate", failure.gate ? Json(name(*failure.gate)) : Json(nullptr)},
                         {"reason", failure.reason}});
   }
   const Counts& counts = findings.verdict.counts;
   Json doc = golden_document(options, "verify");
-  doc["dir"] = dir;
+  doc["dir"] = flags.dir;
   doc["backend"] = nullptr;
-  if (backend) doc["backend"] = *backend;
+  if (flags.backend) doc["backend"] = *flags.backend;
   doc["damage"] = damage;
   doc["passed"] = counts.passed;
   doc["failed"] = counts.failed;
   doc["skipped"] = counts.skipped;
+  if (counts.mistrusted != 0) doc["mistrusted"] = counts.mistrusted;
   doc["failures"] = failures;
   doc["exit"] = exit;
   return doc;
 }
 
-int verify(const GlobalOptions& options, const std::string& dir,
-           const std::optional<std::string>& backend) {
-  if (backend) require_known_backend(*backend);
-  const Findings findings = find_out(options, dir, backend);
-  const int exit = exit_of(findings, backend.has_value());
+int verify(const GlobalOptions& options, const VerifyFlags& flags) {
+  if (flags.backend) require_known_backend(*flags.backend);
+  const Findings findings = find_out(options, flags);
+  const int exit = exit_of(findings, flags.backend.has_value());
   if (options.json) {
-    write_json(verify_document(options, dir, backend, findings, exit));
+    write_json(verify_document(options, flags, findings, exit));
     return exit;
   }
   for (const PackDamage& one : findings.damage) {
@@ -194,11 +201,14 @@ Command add_make(CLI::App& golden, const GlobalOptions& options) {
 
 Command add_verify(CLI::App& golden, const GlobalOptions& options) {
   CLI::App* app = golden.add_subcommand("verify", "Check a pack, and a backend against it");
-  auto dir = std::make_shared<std::string>();
-  auto backend = std::make_shared<std::optional<std::string>>();
-  app->add_option("dir", *dir, "the pack")->required();
-  app->add_option("--backend", *backend, "also run every case through it and judge the answers");
-  return {app, [&options, dir, backend] { return verify(options, *dir, *backend); }};
+  auto flags = std::make_shared<VerifyFlags>();
+  app->add_option("dir", flags->dir, "the pack")->required();
+  CLI::Option* backend = app->add_option("--backend", flags->backend,
+                                         "also run every case through it and judge the answers");
+  app->add_option("--contract", flags->contract, "precision contract, a name or a JSON file")
+      ->check(refuse_empty)
+      ->needs(backend);
+  return {app, [&options, flags] { return verify(options, *flags); }};
 }
 
 Command add_list(CLI::App& golden, const GlobalOptions& options) {

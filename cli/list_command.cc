@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "attn/arithmetic.h"
 #include "attn/variant.h"
 #include "cli/backends.h"
 #include "cli/command.h"
@@ -50,9 +51,19 @@ Json variant_items() {
   return items;
 }
 
+Json contract_items() {
+  Json items = Json::array();
+  for (const std::string_view name : contract_names()) {
+    const Arithmetic arithmetic = resolve({std::string(name)});
+    items.push_back({{"name", name}, {"params", Json::parse(to_json(arithmetic))}});
+  }
+  return items;
+}
+
 Json items_of(const std::string& topic) {
   if (topic == "backends") return backend_items();
   if (topic == "variants") return variant_items();
+  if (topic == "contracts") return contract_items();
   return Json::array();
 }
 
@@ -62,6 +73,10 @@ std::string backend_line(const Json& item) {
       item["usable"].get<bool>()
           ? fmt::format("ops {}  contracts {}", item["ops"].dump(), item["contracts"].dump())
           : item["reason"].get<std::string>());
+}
+
+std::string contract_line(const Json& item) {
+  return fmt::format("{:<16}{}", item["name"].get<std::string>(), item["params"].dump());
 }
 
 // The rows of a Markdown table: documentation holds the same text.
@@ -93,7 +108,8 @@ int list(const GlobalOptions& options, const std::string& topic) {
   if (topic == "variants") {
     write_variants();
   } else {
-    for (const Json& item : items) write_line(backend_line(item));
+    const auto line = topic == "contracts" ? contract_line : backend_line;
+    for (const Json& item : items) write_line(line(item));
   }
   return kPassed;
 }

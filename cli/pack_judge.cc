@@ -7,14 +7,18 @@
 #include "attn/error.h"
 #include "cli/answer.h"
 #include "cli/backends.h"
-#include "cli/comparison.h"
+#include "cli/expected_answer.h"
+#include "cli/judging.h"
+#include "cli/relation.h"
 
 namespace attn::cli {
 namespace {
 
 class PackJudge {
  public:
-  PackJudge(const Pack& pack, const std::string& backend) : pack_(pack), backend_(backend) {
+  PackJudge(const Pack& pack, const std::string& backend,
+            const std::optional<PrecisionContract>& contract)
+      : pack_(pack), backend_(backend), contract_(contract) {
     for (const CaseRelation& relation : pack.relations) {
       for (const CaseRelation::Rows& rows : relation.rows) related_[rows.id];
     }
@@ -29,21 +33,25 @@ class PackJudge {
       }
       progress.step();
     }
-    for (const CaseRelation& relation : pack_.relations) judge_relation(relation);
+    for (const CaseRelation& relation : pack_.relations) judge_related(relation);
     expect_every_case();
     return std::move(verdict_);
   }
 
  private:
-  // `out` of an answer that a relation names.
-  struct Rows {
+  // `out` of an answer that a relation names; absent until it was answered.
+  struct KeptOut {
     std::string bytes;
-    std::size_t row_bytes = 0;
+    TensorView view;
   };
+
+  void note(const std::string& id, const Judgement& judgement) {
+    verdict_.failures.push_back({id, judgement.verdict, judgement.gate, judgement.reason});
+  }
 
   void fail(const std::string& id, std::string reason) {
     ++verdict_.counts.failed;
-    verdict_.failures.push_back({id, Verdict::kFail, std::move(reason)});
+    note(id, unjudged(Verdict::kFail, std::move(reason)));
   }
 
   void judge_case(const PackCase& one) {
@@ -57,19 +65,14 @@ class PackJudge {
     }
     ++verdict_.judged;
     const Answer answer(*resolution.backend, file, problem);
-    keep_rows(one.row.id, answer.tensor("out"));
-    const Comparison comparison = compare_answer(
-        file, [&](const std::string& tensor) { return file.stored_output(tensor); },
+    keep_out(one.row.id, answer.tensor("out"));
+    const Judgement judgement = judge_outputs(
+        problem, stored_answer(file, problem),
         [&](const std::string& tensor) { return answer.tensor(tensor); },
-        [&](const std::string& tensor, DType stored) {
-          return arithmetic_allowance(tensor, stored, one.row.vmax);
-        },
-        one.row.id);
-    if (comparison.verdict() == Verdict::kPass) {
-      ++verdict_.counts.passed;
-    } else {
-      fail(one.row.id, comparison.reason());
-    }
+        judge_options(contract_.value_or(resolution.backend->contract(problem))), one.row.id,
+        answer.canary_damage());
+    verdict_.counts.add(judgement.verdict);
+    if (judgement.verdict == Verdict::kFail) note(one.row.id, judgement);
   }
 
   // Rejected before any backend is asked.
@@ -83,35 +86,22 @@ class PackJudge {
     fail(one.row.id, "the case is invalid, but was not rejected");
   }
 
-  void keep_rows(const std::string& id, const TensorView& out) {
+  void keep_out(const std::string& id, const TensorView& out) {
     const auto related = related_.find(id);
     if (related == related_.end() || !out.present()) return;
-    const auto row_bytes = static_cast<std::size_t>(out.stride_bytes[0]);
-    related->second = {
-        {static_cast<const char*>(out.data), static_cast<std::size_t>(out.shape[0]) * row_bytes},
-        row_bytes};
+    KeptOut& kept = related->second;
+    const auto bytes = static_cast<std::size_t>(out.num_units() * unit_bytes(out.dtype));
+    kept.bytes.assign(static_cast<const char*>(out.data), bytes);
+    kept.view = out;
+    kept.view.data = kept.bytes.data();
   }
 
-  void judge_relation(const CaseRelation& relation) {
-    std::string first;
-    for (const CaseRelation::Rows& rows : relation.rows) {
-      const Rows& kept = related_.at(rows.id);
-      if (kept.row_bytes == 0) {
-        ++verdict_.counts.skipped;
-        return;
-      }
-      // The pack was verified: the rows exist.
-      const std::string bytes =
-          kept.bytes.substr(static_cast<std::size_t>(rows.first_token) * kept.row_bytes,
-                            static_cast<std::size_t>(rows.count) * kept.row_bytes);
-      if (&rows == &relation.rows.front()) first = bytes;
-      if (bytes != first) {
-        return fail(
-            fmt::format("relation {}", relation.about),
-            fmt::format("rows of {} differ from those of {}", rows.id, relation.rows[0].id));
-      }
-    }
-    ++verdict_.counts.passed;
+  void judge_related(const CaseRelation& relation) {
+    const Judgement judgement =
+        judge_relation(relation, [this](const std::string& id) { return related_.at(id).view; });
+    verdict_.counts.add(judgement.verdict);
+    if (judgement.verdict == Verdict::kFail)
+      note(fmt::format("relation {}", relation.about), judgement);
   }
 
   // Cases that silently did not run must not look like a pass.
@@ -125,15 +115,17 @@ class PackJudge {
 
   const Pack& pack_;
   const std::string& backend_;
-  std::map<std::string, Rows> related_;
+  const std::optional<PrecisionContract>& contract_;
+  std::map<std::string, KeptOut> related_;
   PackVerdict verdict_;
 };
 
 }  // namespace
 
-PackVerdict judge_pack(const Pack& pack, const std::string& backend, Progress& progress) {
+PackVerdict judge_pack(const Pack& pack, const std::string& backend,
+                       const std::optional<PrecisionContract>& contract, Progress& progress) {
   require_known_backend(backend);
-  return PackJudge(pack, backend).judge(progress);
+  return PackJudge(pack, backend, contract).judge(progress);
 }
 
 }  // namespace attn::cli

@@ -1,11 +1,12 @@
 // Runs a backend over a golden pack.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "attn/golden.h"
-#include "attn/verdict.h"
+#include "attn/judgement.h"
 #include "cli/document.h"
 #include "cli/progress.h"
 
@@ -14,6 +15,7 @@ namespace attn::cli {
 struct PackFailure {
   std::string id;  // of a case; "relation <about>"
   Verdict verdict = Verdict::kFail;
+  std::optional<Gate> gate;
   std::string reason;
 };
 
@@ -23,10 +25,11 @@ struct PackVerdict {
   std::vector<PackFailure> failures;
 };
 
-// Answers every valid case and compares with the stored values, within the arithmetic of the type
-// the backend stores; what a relation names must be the same bits. An invalid case passes when it
-// is rejected. Cases that the backend does not support, and relations of such, are skipped. Throws
-// Error for a name nobody knows.
-PackVerdict judge_pack(const Pack& pack, const std::string& backend, Progress& progress);
+// Answers every valid case and judges the answer by the stored values and sums, under `contract` or
+// the one the backend declares; what a relation names must be the same bits. An invalid case passes
+// when it is rejected. Cases that the backend does not support, and relations of such, are skipped.
+// Throws Error for a name nobody knows.
+PackVerdict judge_pack(const Pack& pack, const std::string& backend,
+                       const std::optional<PrecisionContract>& contract, Progress& progress);
 
 }  // namespace attn::cli

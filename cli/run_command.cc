@@ -11,7 +11,10 @@
 #include "cli/answer.h"
 #include "cli/backends.h"
 #include "cli/command.h"
+#include "cli/contract_choice.h"
 #include "cli/document.h"
+#include "cli/expected_answer.h"
+#include "cli/judging.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
 
@@ -24,25 +27,48 @@ struct RunFlags {
   std::string backend;
   std::string out;
   bool conditioning = false;
+  bool judge = false;
+  std::string contract;  // empty: what the backend declares
 };
 
 // What became of one case.
 struct CaseRun {
   int exit = kPassed;
   Resolution resolution;
-  std::unique_ptr<Answer> answer;  // exit 0 only
+  std::unique_ptr<Answer> answer;  // of a backend that supports the case
+  std::optional<Judgement> judgement;
+  PrecisionContract contract;  // of the answer
 };
 
+// Runs nothing when the answer is to be judged and cannot be.
 CaseRun run_case(const CaseFile& file, const AttentionProblem& problem, const RunFlags& flags) {
   CaseRun result;
   result.resolution = resolve_backend(flags.backend, problem, flags.conditioning);
-  if (!result.resolution.reasons.empty()) {
+  std::vector<std::string>& reasons = result.resolution.reasons;
+  if (flags.judge) {
+    const std::string reason = why_unjudged(file, problem);
+    if (!reason.empty()) reasons.push_back(fmt::format("cannot be judged: {}", reason));
+  }
+  if (!reasons.empty()) {
     result.exit = kNothingRan;
     return result;
   }
   result.answer =
       std::make_unique<Answer>(*result.resolution.backend, file, problem, flags.conditioning);
+  result.contract = result.resolution.backend->contract(problem);
   return result;
+}
+
+// Judges the answer as `compare` judges a file.
+void judge(CaseRun& run, const CaseFile& file, const AttentionProblem& problem,
+           const std::string& where) {
+  const RecomputedAnswer recomputed(file, problem);
+  Judgement judgement = judge_outputs(
+      problem, recomputed.expected(),
+      [&](const std::string& tensor) { return run.answer->tensor(tensor); },
+      judge_options(run.contract), where, run.answer->canary_damage());
+  run.exit = exit_of(judgement, false);
+  run.judgement = std::move(judgement);
 }
 
 // Writes Y when there is an answer. Throws Error when it cannot be written.
@@ -52,14 +78,14 @@ void write_answer(const CaseRun& run, const std::filesystem::path& out) {
 }
 
 Json run_document(const GlobalOptions& options, const RunFlags& flags, const CaseFile& file,
-                  const AttentionProblem& problem, const CaseRun& run) {
+                  const CaseRun& run) {
   Json doc = document("run", options);
   doc["id"] = file.id();
   doc["op"] = name(file.op());
   doc["asked"] = flags.backend;
   doc["backend"] = run.resolution.name;
   if (run.answer) {
-    doc["contract"] = run.resolution.backend->contract(problem).name;
+    add_contract(doc, run.contract);
     if (!run.resolution.isas.empty()) doc["isa"] = run.resolution.isas.back();
     doc["exec"] = Json::parse(to_json(run.answer->exec()));
   }
@@ -73,6 +99,7 @@ Json run_document(const GlobalOptions& options, const RunFlags& flags, const Cas
     doc["outputs"] = outputs;
     doc["seconds"] = run.answer->seconds();
   }
+  if (run.judgement) add_judgement(doc, *run.judgement);
   doc["exit"] = run.exit;
   return doc;
 }
@@ -80,15 +107,21 @@ Json run_document(const GlobalOptions& options, const RunFlags& flags, const Cas
 int run_one(const GlobalOptions& options, const RunFlags& flags) {
   require_known_backend(flags.backend);
   expect_other_place(flags.case_path, flags.out);
+  const std::optional<PrecisionContract> contract = contract_of_flag(flags.contract);
   const CaseFile file = CaseFile::read(flags.case_path);
   const AttentionProblem problem = problem_of(file, flags.case_path);
-  const CaseRun run = run_case(file, problem, flags);
+  CaseRun run = run_case(file, problem, flags);
+  if (contract) run.contract = *contract;
+  if (run.answer && flags.judge) judge(run, file, problem, flags.case_path);
   write_answer(run, flags.out);
-  if (options.json) write_json(run_document(options, flags, file, problem, run));
+  if (options.json) write_json(run_document(options, flags, file, run));
   if (run.exit == kNothingRan) {
     write_error(fmt::format("{} skipped: {}", file.id(), fmt::join(run.resolution.reasons, "; ")));
-  } else if (!options.json && !options.quiet) {
-    write_line(fmt::format("{} answered by {}: {}", file.id(), run.resolution.name, flags.out));
+  } else if (!options.json) {
+    if (!options.quiet) {
+      write_line(fmt::format("{} answered by {}: {}", file.id(), run.resolution.name, flags.out));
+    }
+    if (run.judgement) write_line(text_of(file.id(), run.contract, *run.judgement));
   }
   return run.exit;
 }
@@ -196,11 +229,17 @@ Command add_run_command(CLI::App& parser, const GlobalOptions& options) {
   app->add_option("--backend", flags->backend, "REFERENCE, CPU, auto, ... (see list backends)")
       ->required();
   app->add_flag("--conditioning", flags->conditioning, "also store the conditioning sums");
+  app->add_flag("--judge", flags->judge, "also judge the answer against REFERENCE; with --case")
+      ->excludes(folder);
+  app->add_option("--contract", flags->contract,
+                  "of --judge: a name (see list contracts) or a JSON file")
+      ->check(refuse_empty);
   app->add_option("--out", flags->out, "result file, or folder for results")->required();
   return {app, [&options, flags, one, folder] {
             if (one->count() == 0 && folder->count() == 0) {
               throw Error("run needs --case FILE or --cases DIR");
             }
+            if (!flags->contract.empty() && !flags->judge) throw Error("--contract needs --judge");
             return one->count() != 0 ? run_one(options, *flags) : run_folder(options, *flags);
           }};
 }

@@ -106,7 +106,7 @@ void JsonNode::expect_object() const {
   if (!value_->is_object()) fail("an object");
 }
 
-void JsonNode::expect_only(std::initializer_list<std::string_view> known_keys) const {
+void JsonNode::expect_only(std::span<const std::string_view> known_keys) const {
   expect_object();
   for (const auto& [key, value] : value_->items()) {
     if (std::find(known_keys.begin(), known_keys.end(), key) == known_keys.end()) {
@@ -146,6 +146,9 @@ std::vector<JsonNode> JsonNode::elements() const {
   }
   return elements;
 }
+
+bool JsonNode::is_null() const { return value_->is_null(); }
+bool JsonNode::is_string() const { return value_->is_string(); }
 
 std::string JsonNode::string() const {
   if (!value_->is_string()) fail("a string");

@@ -29,13 +29,20 @@ class JsonNode {
 
   // Objects. at() throws when the key is missing; find() is empty then. members() come sorted.
   void expect_object() const;
-  void expect_only(std::initializer_list<std::string_view> known_keys) const;
+  void expect_only(std::span<const std::string_view> known_keys) const;
+  void expect_only(std::initializer_list<std::string_view> known_keys) const {
+    expect_only(std::span(known_keys.begin(), known_keys.size()));
+  }
   bool has(std::string_view key) const;
   JsonNode at(std::string_view key) const;
   std::vector<std::pair<std::string, JsonNode>> members() const;
 
   // Arrays.
   std::vector<JsonNode> elements() const;
+
+  // For values that may be of several types.
+  bool is_null() const;
+  bool is_string() const;
 
   // Scalars. An integer is written without fraction and exponent. A real is a string that
   // parse_hex_float takes; a number is what JSON calls so.

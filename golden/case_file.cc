@@ -12,6 +12,14 @@ namespace attn {
 struct CaseFile::Data {
   golden::Safetensors file;
   golden::CaseObject object;
+
+  TensorView stored(const golden::TensorTable& table, const std::string& key,
+                    const std::string& name) const {
+    const auto described = table.find(key);
+    const auto found = file.tensors().find(name);
+    if (described == table.end() || found == file.tensors().end()) return {};
+    return found->second.view(described->second.dtype);
+  }
 };
 
 namespace {
@@ -144,10 +152,13 @@ const std::map<std::string, TensorDescription>& CaseFile::outputs() const {
 }
 
 TensorView CaseFile::stored_output(const std::string& name) const {
-  const auto described = data_->object.outputs.find(name);
-  const auto stored = data_->file.tensors().find(name);
-  if (described == data_->object.outputs.end() || stored == data_->file.tensors().end()) return {};
-  return stored->second.view(described->second.dtype);
+  return data_->stored(data_->object.outputs, name, name);
+}
+
+TensorView CaseFile::stored_sum(const std::string& name) const {
+  constexpr std::string_view kPrefix = "cond_";
+  if (!name.starts_with(kPrefix)) return {};
+  return data_->stored(data_->object.cond, name.substr(kPrefix.size()), name);
 }
 
 }  // namespace attn

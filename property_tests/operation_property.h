@@ -36,15 +36,17 @@ void for_all(const std::function<void(const Config& config)>& holds, int percent
 
 // As for_all, for finite values only.
 template <class Config>
-void for_all_finite(const std::function<void(const Config& config)>& holds) {
-  for_all<Config>([&](Config config) {
-    if constexpr (std::is_same_v<Config, SparseConfig>) {
-      config.mla.specials = false;
-    } else {
-      config.specials = false;
-    }
-    holds(config);
-  });
+void for_all_finite(const std::function<void(const Config& config)>& holds, int percent = 100) {
+  for_all<Config>(
+      [&](Config config) {
+        if constexpr (std::is_same_v<Config, SparseConfig>) {
+          config.mla.specials = false;
+        } else {
+          config.specials = false;
+        }
+        holds(config);
+      },
+      percent);
 }
 
 class OperationProperty : public testing::TestWithParam<std::string> {

@@ -16,6 +16,7 @@
 #include "attn/random.h"
 #include "property_tests/draw_problem.h"
 #include "property_tests/drift_alarm.h"
+#include "property_tests/judged_tensors.h"
 #include "property_tests/operation_property.h"
 #include "property_tests/problem_data.h"
 #include "property_tests/random_element.h"
@@ -64,16 +65,29 @@ struct Counts {
   int exact = 0;  // of them small enough for the exact evaluation
 };
 
+// Within the sum of both certified bounds: of REFERENCE, whose sums `first` holds, and of another.
+void expect_within_bounds(std::string_view claim, const AttentionProblem& problem,
+                          const Tensors& first, const Tensors& other,
+                          const PrecisionContract& contract) {
+  const Judgement judgement =
+      judge_tensors(problem, first, reference_backend().contract(problem), other, contract);
+  require(judgement.verdict != Verdict::kFail, fmt::format("{}: {}", claim, judgement.reason));
+}
+
 void expect_agreement(const Operation& operation, Counts& counts) {
   ++counts.problems;
   const Tensors first = answer_operation(reference_backend(), operation, true);
   const Tensors second = answer_operation(second_reference_backend(), operation);
   const DriftAlarm alarm(operation, first);
   require_none("REFERENCE and SECOND_REFERENCE", alarm.difference(first, second));
+  const AttentionProblem problem(operation);
+  expect_within_bounds("REFERENCE and SECOND_REFERENCE", problem, first, second,
+                       second_reference_backend().contract(problem));
   if (std::visit(Work(), operation) > kMostExactWork) return;
   ++counts.exact;
   const Tensors exact = answer_operation_exactly(operation);
   require_none("REFERENCE and the exact answer", alarm.difference(first, exact));
+  expect_within_bounds("REFERENCE and the exact answer", problem, first, exact, {"f64"});
   require_none("SECOND_REFERENCE and the exact answer", alarm.difference(second, exact));
   require_none("sums of REFERENCE and exact ones", alarm.sums_difference(first, exact));
 }

@@ -8,8 +8,6 @@
 namespace attn::reference {
 namespace {
 
-using Magnitudes = Eigen::Map<const Eigen::ArrayXd>;
-
 constexpr double kSmallest = std::numeric_limits<double>::denorm_min();
 
 // Not below the true product, but for relative roundings: below the least normal number those are
@@ -19,14 +17,10 @@ double product(double a, double b) { return a == 0.0 || b == 0.0 ? 0.0 : a * b +
 // The same of a quotient of e^-d: rounded twice.
 double not_below(double rounded_p) { return rounded_p + 2.0 * kSmallest; }
 
-// Adds weight * values; an infinite value has no bound under any weight.
-template <class Values>
-void add_weighted(double weight, const Values& values, Eigen::ArrayXd& sum) {
-  if (weight == 0.0) {
-    sum += values.isInf().select(Eigen::ArrayXd::Constant(values.size(), kInf), 0.0);
-  } else {
-    sum += weight * values + values.min(kSmallest);
-  }
+// weight * value; an infinite value has no bound under any weight.
+double weighted(double weight, double value) {
+  if (weight == 0.0) return value == kInf ? kInf : 0.0;
+  return weight * value + std::min(value, kSmallest);
 }
 
 RowSums zero_sums(Eigen::Index head_size_v) {
@@ -95,7 +89,7 @@ class Summation {
     const double rounded_p = std::exp(-d) / denominator_;
     const double p = not_below(rounded_p);
     const double a = std::abs(row_.scale) *
-                     dot(query_.data(), row_.key_magnitudes.row(at).data(), query_.cols());
+                     dot(query_.data(), row_.keys_sizes.elements.row(at).data(), query_.cols());
     field(kRowMass) += rounded_p;
     field(kRowPa) += product(p, a);
     field(kRowPd) += product(p, d);
@@ -103,18 +97,38 @@ class Summation {
     raise(kRowDMax, d);
     if (!row_.bias_sizes.empty()) raise(kRowBiasMax, row_.bias_sizes[j]);
     add_key(at);
-    const Magnitudes v(row_.value_magnitudes.row(at).data(), sums_.v.size());
-    add_weighted(p, v, sums_.pv);
-    add_weighted(product(p, a), v, sums_.pav);
-    add_weighted(product(p, d), v, sums_.puv);
-    sums_.v += v;
-    raise(kRowValueMax, v.maxCoeff());
+    add_values(p, product(p, a), product(p, d), row_.values_sizes.elements.row(at).data());
+    raise(kRowValueMax, row_.values_sizes.largest[at]);
+  }
+
+  // One pass over the values for all four sums.
+  void add_values(double p, double pa, double pd, const double* v) {
+    double* pv = sums_.pv.data();
+    double* pav = sums_.pav.data();
+    double* puv = sums_.puv.data();
+    double* all = sums_.v.data();
+    const Eigen::Index size = sums_.v.size();
+    if (p == 0.0 || pa == 0.0 || pd == 0.0) {
+      for (Eigen::Index j = 0; j < size; ++j) {
+        pv[j] += weighted(p, v[j]);
+        pav[j] += weighted(pa, v[j]);
+        puv[j] += weighted(pd, v[j]);
+        all[j] += v[j];
+      }
+      return;
+    }
+    for (Eigen::Index j = 0; j < size; ++j) {
+      const double least = std::min(v[j], kSmallest);
+      pv[j] += p * v[j] + least;
+      pav[j] += pa * v[j] + least;
+      puv[j] += pd * v[j] + least;
+      all[j] += v[j];
+    }
   }
 
   void add_key(Eigen::Index at) {
-    if (row_.key_magnitudes.cols() == 0) return;
-    raise(kRowKeyL1, std::abs(row_.scale) * row_.key_magnitudes.row(at).sum());
-    raise(kRowKeyMax, row_.key_magnitudes.row(at).maxCoeff());
+    raise(kRowKeyL1, std::abs(row_.scale) * row_.keys_sizes.sum[at]);
+    raise(kRowKeyMax, row_.keys_sizes.largest[at]);
   }
 
   void add_sink() {
@@ -144,6 +158,18 @@ void add_slack(RowSums& sums) {
 }
 
 }  // namespace
+
+Magnitudes with_row_sizes(RowMatrix elements) {
+  Magnitudes sizes;
+  sizes.sum = Eigen::ArrayXd::Zero(elements.rows());
+  sizes.largest = Eigen::ArrayXd::Zero(elements.rows());
+  for (Eigen::Index i = 0; elements.cols() > 0 && i < elements.rows(); ++i) {
+    sizes.sum[i] = elements.row(i).sum();
+    sizes.largest[i] = elements.row(i).maxCoeff();
+  }
+  sizes.elements = std::move(elements);
+  return sizes;
+}
 
 RowSums row_sums(const ConditionedRow& row, const State& state) {
   RowSums sums = zero_sums(state.out.size());

@@ -12,14 +12,21 @@
 
 namespace attn::reference {
 
+// Magnitudes of keys or values; of each row of them, what every query asks again.
+struct Magnitudes {
+  RowMatrix elements;           // [rows, size]
+  Eigen::ArrayXd sum, largest;  // [rows]
+};
+Magnitudes with_row_sizes(RowMatrix elements);
+
 // One row and its visible keys; rows of the matrices are numbered as in keys.value_row.
 struct ConditionedRow {
   const ScoredKeys& keys;
   std::span<const double> bias_sizes;    // sum of |bias terms| of each of `keys`; empty: no biases
   std::span<const std::int64_t> places;  // where each row of the matrices lies in its sequence
   const RowMatrix& query;                // [1, head_size]
-  const RowMatrix& key_magnitudes;       // [rows, head_size], of the factors of the scores
-  const RowMatrix& value_magnitudes;     // [rows, head_size_v]
+  const Magnitudes& keys_sizes;          // [rows, head_size], of the factors of the scores
+  const Magnitudes& values_sizes;        // [rows, head_size_v]
   double scale = 1.0;
   std::optional<double> sink;
 };

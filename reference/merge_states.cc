@@ -35,8 +35,9 @@ void merge_row(const MergeStatesOp& op, std::int64_t token, std::int64_t head,
     places[static_cast<std::size_t>(live.value_row[j])] = static_cast<std::int64_t>(j);
   }
   const RowMatrix nothing = zero_rows(static_cast<std::size_t>(num_parts), 0);
-  const ConditionedRow row = {live, {},          places, nothing, nothing, values.cwiseAbs(),
-                              1.0,  std::nullopt};
+  const Magnitudes no_keys = with_row_sizes(nothing);
+  const Magnitudes value_sizes = with_row_sizes(values.cwiseAbs());
+  const ConditionedRow row = {live, {}, places, nothing, no_keys, value_sizes, 1.0, std::nullopt};
   store_sums(outputs, row_sums(row, state), token, head);
 }
 

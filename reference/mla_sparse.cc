@@ -38,6 +38,11 @@ void solve_token(const MlaSparseOp& op, std::int64_t request, std::int64_t token
   const ListedKeys listed = listed_keys(op, request, token);
   const RowMatrix keys = gather_latent(mla, listed.slots);
   const RowMatrix values = first_columns(keys, mla.kv_lora_rank);
+  Magnitudes key_sizes, value_sizes;
+  if (wants_sums(outputs)) {
+    key_sizes = with_row_sizes(keys.cwiseAbs());
+    value_sizes = with_row_sizes(values.cwiseAbs());
+  }
   for (std::int64_t head = 0; head < mla.query.shape[1]; ++head) {
     const RowMatrix query = gather_query(mla.query, {}, token, head, 0);
     ScoredKeys scored;
@@ -52,8 +57,8 @@ void solve_token(const MlaSparseOp& op, std::int64_t request, std::int64_t token
     const State state = attend(scored, values, mla.kv_lora_rank, sink, op.lse_includes_sink);
     store_state(outputs, token, head, state);
     if (!wants_sums(outputs)) continue;
-    const ConditionedRow row = {
-        scored, {}, listed.places, query, keys.cwiseAbs(), values.cwiseAbs(), mla.scale, sink};
+    const ConditionedRow row = {scored,    {},          listed.places, query,
+                                key_sizes, value_sizes, mla.scale,     sink};
     store_sums(outputs, row_sums(row, state), token, head);
   }
 }

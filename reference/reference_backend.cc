@@ -4,6 +4,7 @@
 #include "attn/reference.h"
 #include "reference/attention.h"
 #include "reference/cache_write.h"
+#include "reference/contract.h"
 #include "reference/differential.h"
 #include "reference/indexer.h"
 #include "reference/merge_states.h"
@@ -69,7 +70,9 @@ class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "REFERENCE"; }
   const Capabilities& capabilities() const override { return capabilities_; }
-  PrecisionContract contract(const AttentionProblem&) const override { return {"reference", "{}"}; }
+  PrecisionContract contract(const AttentionProblem& problem) const override {
+    return reference::declared_contract(problem);
+  }
   std::size_t workspace_bytes(const AttentionProblem&) const override { return 0; }
 
   std::unique_ptr<Plan> prepare(const AttentionProblem& problem,

@@ -61,8 +61,10 @@ class RowBlockSolver {
       keys_ = source_.keys(block_.request, kv_head, positions_);
       values_ = source_.values(block_.request, kv_head, positions_);
       if (take_sums_) {
-        key_sizes_ = source_.key_magnitudes(block_.request, kv_head, positions_, keys_);
-        value_sizes_ = source_.value_magnitudes(block_.request, kv_head, positions_, values_);
+        key_sizes_ =
+            with_row_sizes(source_.key_magnitudes(block_.request, kv_head, positions_, keys_));
+        value_sizes_ =
+            with_row_sizes(source_.value_magnitudes(block_.request, kv_head, positions_, values_));
       }
       for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
         for (std::int64_t i = 0; i < block_.num_rows; ++i) solve_row(i, head);
@@ -190,9 +192,9 @@ class RowBlockSolver {
   std::vector<std::int64_t> positions_;
   std::vector<std::vector<Eigen::Index>> visible_;
   std::vector<int> part_of_;
-  RowMatrix keys_;                     // [positions, head_size] of the current KV head
-  RowMatrix values_;                   // [positions, head_size_v]
-  RowMatrix key_sizes_, value_sizes_;  // with take_sums_
+  RowMatrix keys_;                      // [positions, head_size] of the current KV head
+  RowMatrix values_;                    // [positions, head_size_v]
+  Magnitudes key_sizes_, value_sizes_;  // with take_sums_
 };
 
 }  // namespace

@@ -1,11 +1,19 @@
 #!/usr/bin/env python3
-"""Reads a golden pack with numpy alone and recomputes its attention cases from their definition.
+"""Reads a golden pack with numpy alone: recomputes its attention cases from their definition, judges answers to its cases.
 
-    read_pack.py PACK [ID ...]     all cases of operation `attention`, or those named
+    read_pack.py PACK [ID ...]                                   all cases of operation `attention`, or those named
+    read_pack.py PACK --judge DIR [--contract NAME|FILE.json]    the answers DIR/<id>.safetensors
+    read_pack.py PACK --print-bounds ID [--contract NAME|FILE.json] [--stored TYPE]
 
 Checks the digest of every case file first. Prints a line for each case whose answer differs from the stored one, then the
-counts. Exits with 1 when a file is damaged or an answer differs, with 3 when no case could be recomputed. Nothing of attention-oracle's own code is used: start here to read packs in another language.
+counts. Exits with 1 when a file is damaged or an answer differs, with 3 when no case could be recomputed or judged.
+
+Answers are judged by the certified bound of their contract (error_bound.py); by default that of the type they are stored in.
+A case is mistrusted when nothing is wrong with its answer but some of it has no bound under the contract.
+
+Nothing of attention-oracle's own code is used: start here to read packs in another language.
 """
+import argparse
 import hashlib
 import json
 import sys
@@ -17,52 +25,8 @@ except ImportError:
     print("numpy is not installed, nothing was recomputed")
     sys.exit(77)
 
-STORED = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I8": "i1", "U8": "u1", "BOOL": "?"}
-
-# Float formats of 8 bits: exponent bits, fraction bits, bias, the codes of NaN.
-FLOAT8 = {
-    "f8_e4m3fn": (4, 3, 7, (0x7F, 0xFF)),
-    "f8_e4m3fnuz": (4, 3, 8, (0x80,)),
-    "f8_e5m2": (5, 2, 15, (0x7D, 0x7E, 0x7F, 0xFD, 0xFE, 0xFF)),
-}
-
-
-def load(path):
-    """The case object and the tensors of a file, as stored."""
-    raw = path.read_bytes()
-    length = int.from_bytes(raw[:8], "little")
-    header, data = json.loads(raw[8 : 8 + length]), raw[8 + length :]
-    case, tensors = json.loads(header.pop("__metadata__")["case"]), {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        tensors[name] = np.frombuffer(data[begin:end], STORED[entry["dtype"]]).reshape(entry["shape"])
-    return case, tensors
-
-
-def float8_values(dtype):
-    """The value of each of the 256 codes."""
-    exponent_bits, fraction_bits, bias, nans = FLOAT8[dtype]
-    codes = np.arange(256)
-    exponent = (codes >> fraction_bits) & ((1 << exponent_bits) - 1)
-    fraction = (codes & ((1 << fraction_bits) - 1)) / (1 << fraction_bits)
-    values = np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent - bias))
-    values = np.where(codes >= 128, -values, values)
-    values[list(nans)] = np.nan
-    if dtype == "f8_e5m2":
-        values[[0x7C, 0xFC]] = np.inf, -np.inf
-    return values
-
-
-def decode(tensor, dtype):
-    if dtype == "bf16":
-        return (tensor.astype("<u4") << 16).view("<f4").astype(np.float64)
-    if dtype in FLOAT8:
-        return float8_values(dtype)[tensor]
-    return tensor if tensor.dtype.kind in "ib" else tensor.astype(np.float64)
-
-
-def tensors_of(case, stored, table="inputs", prefix=""):
-    return {name: decode(stored[prefix + name], entry["dtype"]) for name, entry in case[table].items() if prefix + name in stored}
+import judge_pack
+from pack_file import load, tensors_of
 
 
 class Attention:
@@ -213,21 +177,9 @@ def difference(row, case, stored):
     return ", ".join(name for name in names if not agrees(answer[name], expected[name], row["tolerance"][name]))
 
 
-def main(pack, ids):
-    pack = Path(pack)
-    rows = [json.loads(line) for line in (pack / "index.jsonl").read_text().splitlines()]
-    for row in rows:
-        if hashlib.sha256((pack / row["file"]).read_bytes()).hexdigest() != row["sha256"]:
-            sys.exit(f"{row['file']}: damaged")
-    unknown = set(ids) - {row["id"] for row in rows}
-    if unknown:
-        print(f"no case {', '.join(sorted(unknown))} in {pack}", file=sys.stderr)
-        return 2
+def recompute(cases):
     counts = {"recomputed": 0, "different": 0, "passed over": 0}
-    for row in rows:
-        if ids and row["id"] not in ids:
-            continue
-        case, stored = load(pack / row["file"])
+    for row, case, stored in cases:
         if case["op"] != "attention" or case["result"] != "valid":
             counts["passed over"] += 1
             continue
@@ -239,7 +191,40 @@ def main(pack, ids):
     return 1 if counts["different"] else 0 if counts["recomputed"] else 3
 
 
+def rows_of(pack):
+    rows = [json.loads(line) for line in (pack / "index.jsonl").read_text().splitlines()]
+    for row in rows:
+        if hashlib.sha256((pack / row["file"]).read_bytes()).hexdigest() != row["sha256"]:
+            sys.exit(f"{row['file']}: damaged")
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("pack", type=Path)
+    parser.add_argument("ids", nargs="*")
+    parser.add_argument("--judge", type=Path)
+    parser.add_argument("--contract")
+    parser.add_argument("--print-bounds")
+    parser.add_argument("--stored", choices=("f64", "f32", "f16", "bf16"), default="f64")
+    args = parser.parse_intermixed_args()
+    rows = rows_of(args.pack)
+    unknown = {*args.ids, *filter(None, [args.print_bounds])} - {row["id"] for row in rows}
+    if unknown:
+        print(f"no case {', '.join(sorted(unknown))} in {args.pack}", file=sys.stderr)
+        return 2
+    cases = ((row, *load(args.pack / row["file"])) for row in rows if not args.ids or row["id"] in args.ids)
+    try:
+        if args.judge:
+            return judge_pack.judge_folder(cases, args.judge, args.contract)
+        if args.print_bounds:
+            found = next(row for row in rows if row["id"] == args.print_bounds)
+            return judge_pack.print_bounds(*load(args.pack / found["file"]), args.contract, args.stored)
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return recompute(cases)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    sys.exit(main())

@@ -11,6 +11,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// No rounding but that of the answer to float64.
+constexpr const char* kOnlyTheAnswerIsRounded = R"({"extends": "f64", "vector": "exact",
+  "dot": {"type": "exact"}, "sum": {"type": "exact"}, "pv": {"type": "exact"},
+  "scale_roundings": 0, "cap": {"rel": "0x0p+0"}, "bias_rel": "0x0p+0",
+  "exp": {"rel": "0x0p+0", "abs": "0x0p+0", "arg_roundings": 0}, "normalize_roundings": 0,
+  "log": {"abs": "0x0p+0", "roundings": 0}, "out": "f64", "lse": "f64"})";
+
 class CliGolden : public testing::Test {
  protected:
   // A pack of nine cases, one of them invalid, with one relation.
@@ -130,9 +137,47 @@ TEST_F(CliGolden, AnAnswerThatIsNotThePacksFails) {
   EXPECT_EQ(keys_of(failure), (std::vector<std::string>{"id", "verdict", "gate", "reason"}));
   EXPECT_EQ(failure["id"], "merge-two_parts");
   EXPECT_EQ(failure["verdict"], "fail");
-  EXPECT_TRUE(failure["reason"].get<std::string>().starts_with("out[0,0,0] is "));
+  EXPECT_EQ(failure["gate"], "bound");
+  EXPECT_TRUE(failure["reason"].get<std::string>().starts_with("out[0,0,0] is off by "));
   EXPECT_EQ(document["failed"], 1);
   EXPECT_EQ(document["passed"], 9);
+}
+
+// float32 answers keep what CPU declares, not what float64 would allow.
+TEST_F(CliGolden, ContractTakesThePlaceOfTheDeclaredOne) {
+  std::vector<std::string> words = {"golden", "verify", pack(), "--backend", "CPU", "--json"};
+  EXPECT_EQ(attn_oracle(words).exit, 0);
+  words.insert(words.end(), {"--contract", "f64"});
+  const CommandOutput output = attn_oracle(words);
+  EXPECT_EQ(output.exit, 1);
+  const Json document = document_of(output);
+  EXPECT_EQ(document["passed"].get<int>() + document["failed"].get<int>(), 7);
+  EXPECT_GE(document["failed"], 3);
+  for (const Json& failure : document["failures"]) {
+    EXPECT_EQ(failure["verdict"], "fail");
+    EXPECT_EQ(failure["gate"], "bound");
+  }
+  expect_replays(document, {});
+
+  folder_.write("wide.json", std::string(R"({"extends": "f64", "out": "bf16", "lse": "bf16"})"));
+  words.back() = (folder_.path() / "wide.json").string();
+  EXPECT_EQ(attn_oracle(words).exit, 0);
+  words.back() = "f65";
+  expect_refused(attn_oracle(words), "--contract is 'f65'");
+  expect_refused(attn_oracle({"golden", "verify", pack(), "--contract", "f64"}), "--backend");
+}
+
+// Values of a pack are correctly rounded: an answer is allowed its own bound and half a unit in the
+// last place, not the error of another evaluation. REFERENCE is not that good.
+TEST_F(CliGolden, ThePacksOwnErrorIsHalfAUnit) {
+  const std::string core = ATTN_CORE_PACK;
+  folder_.write("rounded.json", std::string(kOnlyTheAnswerIsRounded));
+  const Json document =
+      document_of(attn_oracle({"golden", "verify", core, "--backend", "REFERENCE", "--json",
+                               "--contract", (folder_.path() / "rounded.json").string()}));
+  EXPECT_EQ(document["exit"], 1);
+  EXPECT_GT(document["failed"], 50);
+  for (const Json& failure : document["failures"]) EXPECT_EQ(failure["gate"], "bound");
 }
 
 TEST_F(CliGolden, ListsTheCases) {

@@ -1,6 +1,7 @@
 // attn-oracle list
 #include <set>
 
+#include "attn/arithmetic.h"
 #include "tests/cli_expectations.h"
 
 namespace attn {
@@ -69,6 +70,52 @@ TEST(ListCommand, ReferenceAndCpuAreAlwaysUsable) {
     EXPECT_TRUE(isas.contains(item["isa"]));
     EXPECT_EQ(item["contracts"], Json::array({"fp32"}));
   }
+}
+
+TEST(ListCommand, ContractsHaveParametersThatReadBack) {
+  std::vector<std::string> names;
+  for (const Json& item : listed("contracts")) {
+    EXPECT_EQ(keys_of(item), (std::vector<std::string>{"name", "params"}));
+    names.push_back(item["name"]);
+    Arithmetic arithmetic = resolve(parse_contract(item["params"].dump(), "params"));
+    arithmetic.name = names.back();  // a text has none
+    EXPECT_TRUE(arithmetic == resolve({names.back()})) << item;
+  }
+  EXPECT_EQ(names,
+            std::vector<std::string>({"fp32", "fp32_lanes", "fp32_split", "bf16_flash", "bf16_vdp",
+                                      "bf16_mma", "f16_flash", "fp8_flash", "tf32", "bf16_unfused",
+                                      "f64", "f64_flash", "reference"}));
+}
+
+TEST(ListCommand, ContractsHaveEveryField) {
+  const Json fp32 = listed("contracts")[0]["params"];
+  EXPECT_EQ(keys_of(fp32), (std::vector<std::string>{"vector",
+                                                     "flush",
+                                                     "query",
+                                                     "key",
+                                                     "value",
+                                                     "dot",
+                                                     "scale_roundings",
+                                                     "cap",
+                                                     "bias_rel",
+                                                     "logit",
+                                                     "logit_roundings",
+                                                     "exp",
+                                                     "tile",
+                                                     "max_lag",
+                                                     "p",
+                                                     "sum",
+                                                     "pv",
+                                                     "splits",
+                                                     "merge",
+                                                     "normalize_roundings",
+                                                     "log",
+                                                     "project",
+                                                     "out",
+                                                     "lse"}));
+  EXPECT_EQ(fp32["exp"]["rel"], "0x1p-21");
+  EXPECT_NE(attn_oracle({"list", "contracts"}).out.find("fp32            {\"vector\":\"f32\","),
+            std::string::npos);
 }
 
 TEST(ListCommand, TextNamesEveryBackendWithItsReason) {

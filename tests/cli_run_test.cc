@@ -71,8 +71,8 @@ TEST_F(RunCommand, DocumentSaysWhatRan) {
   const Json cpu = document_of(run("case", "auto", {"--json"}));
   expect_document_form(cpu, "run", 0);
   EXPECT_EQ(keys_of(cpu),
-            (Words{"format", "version", "replay", "id", "op", "asked", "backend", "contract", "isa",
-                   "exec", "reasons", "out", "outputs", "seconds", "exit"}));
+            (Words{"format", "version", "replay", "id", "op", "asked", "backend", "contract",
+                   "overrides", "isa", "exec", "reasons", "out", "outputs", "seconds", "exit"}));
   EXPECT_EQ(cpu["id"], "counting");
   EXPECT_EQ(cpu["op"], "attention");
   EXPECT_EQ(cpu["asked"], "auto");

@@ -17,8 +17,17 @@ if(ATTN_CUDA_HEADERS)
 endif()
 
 attn_add_test(judge_test
-  SOURCES tolerance_test.cc
-  LIBRARIES attn_judge
+  SOURCES contract_test.cc exact_lane_test.cc guarded_tensor_test.cc judgement_forms_test.cc
+          judgement_test.cc number_format_test.cc peer_policies_test.cc row_values_test.cc
+          softmax_bound_test.cc telemetry_test.cc tolerance_test.cc
+  LIBRARIES attn_judge attn_reference nlohmann_json::nlohmann_json
+  LABELS unit)
+# A Summation with one field named leaves the others to their defaults.
+target_compile_options(judge_test PRIVATE -Wno-missing-field-initializers)
+
+attn_add_test(declared_contract_test
+  SOURCES declared_contract_test.cc
+  LIBRARIES attn_judge attn_reference attn_second_reference attn_optimized_cpu
   LABELS unit)
 
 attn_add_test(reference_test

@@ -23,10 +23,11 @@ struct CountingCase {
   std::string id = "counting";
   std::vector<Request> requests = std::vector<Request>(1, Request{2, 3});
   std::string result = "valid";
-  float query = 0.0F;                               // of every row
-  nlohmann::json attrs = nlohmann::json::object();  // added
-  std::map<std::string, PlainTensor> masks;         // added to the inputs, bool
-  std::map<std::string, PlainTensor> stored;        // answers
+  float query = 0.0F;                                 // of every row
+  nlohmann::json attrs = nlohmann::json::object();    // added
+  std::map<std::string, PlainTensor> masks;           // added to the inputs, bool
+  std::map<std::string, PlainTensor> stored;          // answers
+  std::vector<std::string> outputs = {"lse", "out"};  // asked for
 
   std::vector<double> expected_out() const {
     std::vector<double> out;
@@ -84,8 +85,14 @@ struct CountingCase {
     object["attrs"]["causal"] = true;
     object["attrs"].update(attrs);
     for (const auto& [name, tensor] : file.tensors) object["inputs"][name] = described(tensor);
-    object["outputs"]["out"] = described({"F64", {tokens, 1, 1}, ""});
-    object["outputs"]["lse"] = described({"F64", {1, tokens}, ""});
+    object["outputs"] = nlohmann::json::object();
+    for (const std::string& name : outputs) {
+      object["outputs"][name] =
+          described({"F64",
+                     name == "out" ? std::vector{tokens, std::int64_t{1}, std::int64_t{1}}
+                                   : std::vector{std::int64_t{1}, tokens},
+                     ""});
+    }
     for (const auto& [name, tensor] : stored) {
       object["outputs"][name] = described(tensor);
       file.tensors[name] = tensor;

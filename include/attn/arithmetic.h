@@ -35,6 +35,7 @@ double smallest_normal(NumberFormat format);  // 0 of kExact
 double largest_finite(NumberFormat format);   // infinite of kExact
 // The format of a floating element type that has one.
 std::optional<NumberFormat> format_of(DType type);
+NumberFormat answer_format(DType type);  // the same; Error when there is none
 // Whether every finite value of `type` is a value of `format`.
 bool embeds(DType type, NumberFormat format);
 
@@ -131,10 +132,11 @@ std::vector<std::string_view> contract_names();
 Arithmetic resolve(const PrecisionContract& contract);
 
 // The declaration in a JSON text: {"extends": NAME, fields...}, as --contract FILE.json has it;
-// without "extends" it stands on "fp32". `name` is what reports call it. Throws Error.
+// without "extends" it stands on "fp32". Throws Error for what resolve() would not take; `name` is
+// what its paths begin with.
 PrecisionContract parse_contract(std::string_view json, std::string name);
 
-// Every field as a JSON object, in the language that parse_contract reads.
+// Every field as a JSON object, in the language that parse_contract reads; not the name.
 std::string to_json(const Arithmetic& arithmetic);
 
 // With kStored of out and lse replaced. Throws Error when `type` is no floating type.

@@ -53,6 +53,9 @@ class CaseFile {
   // A stored answer: of `outputs` (stored form only); absent views when there is none.
   TensorView stored_output(const std::string& name) const;
 
+  // A stored conditioning sum ("cond_pv", ...); absent when there is none.
+  TensorView stored_sum(const std::string& name) const;
+
  private:
   struct Data;
   explicit CaseFile(std::unique_ptr<Data> data);

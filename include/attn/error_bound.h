@@ -22,6 +22,14 @@ struct ConditioningSums {
   TensorView pv, pav, puv, v, row, o, ix;
 };
 
+// The sums that `tensor(name)` gives, by their names in attn/conditioning.h; absent views for those
+// it has not.
+template <class TensorByName>
+ConditioningSums conditioning_sums(const TensorByName& tensor) {
+  return {tensor("cond_pv"),  tensor("cond_pav"), tensor("cond_puv"), tensor("cond_v"),
+          tensor("cond_row"), tensor("cond_o"),   tensor("cond_ix")};
+}
+
 // The right answer: float64 (or correctly rounded), and how sensitive it is. LSE in the form
 // LseForm{}.
 struct Expectation {
@@ -36,7 +44,13 @@ struct RowError {
   // Why there is no bound ("score error exceeds 1"); empty when there is one. A row whose answer is
   // NaN or whose log-sum-exp is +inf has no bound either: its pattern is what is compared.
   std::string_view vacuous;
+  // The problem is beyond the formats of the contract, an operand or a sum may overflow: nothing is
+  // promised, not even a finite answer. Vacuous, too.
+  bool out_of_range = false;
+  // Infinite where vacuous, and where the keys' weights may vanish beside a sink that lse does not
+  // count: then it may be computed as -inf, and nothing is promised of it.
   double lse = 0.0;
+  bool lse_may_vanish = false;
   // A row that sees no key: `out` is exactly 0, lse exactly the sink or -inf.
   bool empty = false;
   // What |out| cannot exceed even where there is no bound: a weighted mean lies in the hull of
@@ -65,7 +79,7 @@ class ErrorBound {
   bool has_probable() const;
 
   // Of the indexer: bounds of logits[token, :] [num_keys].
-  void logits(const Expectation& expected, std::int64_t token, std::span<double> bounds) const;
+  RowError logits(const Expectation& expected, std::int64_t token, std::span<double> bounds) const;
 
  private:
   class Evaluator;

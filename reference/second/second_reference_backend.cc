@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "attn/error.h"
+#include "reference/second/contract.h"
 #include "reference/second/operations.h"
 
 namespace attn {
@@ -11,7 +12,7 @@ namespace {
 Capabilities second_reference_capabilities() {
   Capabilities c;
   c.operations.assign(std::begin(kAllOpKinds), std::end(kAllOpKinds));
-  c.contracts = {"reference"};
+  c.contracts = {"f64"};
   c.query_dtypes = {DType::kF64,      DType::kF32,        DType::kF16,   DType::kBF16,
                     DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2};
   c.kv_dtypes = c.query_dtypes;
@@ -54,7 +55,9 @@ class SecondReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "SECOND_REFERENCE"; }
   const Capabilities& capabilities() const override { return capabilities_; }
-  PrecisionContract contract(const AttentionProblem&) const override { return {"reference", "{}"}; }
+  PrecisionContract contract(const AttentionProblem& problem) const override {
+    return second::declared_contract(problem);
+  }
   std::size_t workspace_bytes(const AttentionProblem&) const override { return 0; }
 
   std::unique_ptr<Plan> prepare(const AttentionProblem& problem,

@@ -1,0 +1,95 @@
+#include "attn/guarded_tensor.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "attn/error.h"
+
+namespace attn {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;
+constexpr std::byte kPoison{0xA5};
+
+// What a guard byte holds. Neighbours differ, and so do bytes a power of two apart, so that a row
+// copied to the wrong place shows.
+std::byte guard_byte(std::int64_t offset) {
+  auto mixed = static_cast<std::uint64_t>(offset) * 0x9E3779B97F4A7C15u;
+  return static_cast<std::byte>(mixed >> 56);
+}
+
+bool has_nan(DType dtype) { return is_floating(dtype) && dtype != DType::kF4E2M1; }
+
+}  // namespace
+
+GuardedTensor::GuardedTensor(std::string name, DType dtype, std::vector<std::int64_t> shape,
+                             std::int64_t row_gap)
+    : name_(std::move(name)) {
+  if (row_gap < 0) throw Error(fmt::format("row_gap of {} is {}", name_, row_gap));
+  for (const std::int64_t length : shape) {
+    if (length < 0) throw Error(fmt::format("{} has an axis of length {}", name_, length));
+  }
+  view_ = contiguous(static_cast<void*>(nullptr), dtype, shape);
+  const int last = view_.rank - 1;
+  row_pitch_ = row_bytes() + row_gap * unit_bytes(dtype);
+  std::int64_t rows = 1;
+  for (int axis = last - 1; axis >= 0; --axis) {
+    view_.stride_bytes[axis] = rows * row_pitch_;
+    rows *= view_.shape[axis];
+  }
+  body_bytes_ = rows == 0 ? 0 : (rows - 1) * row_pitch_ + row_bytes();
+  memory_.resize(static_cast<std::size_t>(2 * kGuardBytes + kAlignment + body_bytes_));
+  const auto address = reinterpret_cast<std::uintptr_t>(memory_.data()) + kGuardBytes;
+  start_ =
+      kGuardBytes + static_cast<std::int64_t>((kAlignment - address % kAlignment) % kAlignment);
+  view_.data = memory_.data() + start_;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(memory_.size()); ++i) {
+    memory_[static_cast<std::size_t>(i)] =
+        is_payload(i - start_) ? kPoison : guard_byte(i - start_);
+  }
+  if (!has_nan(dtype)) return;
+  const std::uint64_t nan =
+      encode(dtype, std::numeric_limits<double>::quiet_NaN(), Overflow::kInfinity);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t at = 0; at < row_bytes(); at += unit_bytes(dtype)) {
+      store_code(dtype, nan, memory_.data() + start_ + row * row_pitch_ + at);
+    }
+  }
+}
+
+bool GuardedTensor::is_payload(std::int64_t offset) const {
+  return offset >= 0 && offset < body_bytes_ && offset % row_pitch_ < row_bytes();
+}
+
+std::string GuardedTensor::damage_between(const char* where, std::int64_t first,
+                                          std::int64_t last) const {
+  std::int64_t count = 0;
+  std::int64_t at = 0;
+  for (std::int64_t offset = first; offset < last; ++offset) {
+    if (is_payload(offset)) continue;
+    if (memory_[static_cast<std::size_t>(start_ + offset)] == guard_byte(offset)) continue;
+    if (count++ == 0) at = offset;
+  }
+  if (count == 0) return "";
+  return count == 1
+             ? fmt::format("1 byte {} {} was written, at {}", where, name_, at)
+             : fmt::format("{} bytes {} {} were written, the first at {}", count, where, name_, at);
+}
+
+std::string GuardedTensor::damage() const {
+  std::string all;
+  for (const std::string& zone :
+       {damage_between("before", -start_, 0), damage_between("between rows of", 0, body_bytes_),
+        damage_between("behind", body_bytes_,
+                       static_cast<std::int64_t>(memory_.size()) - start_)}) {
+    if (zone.empty()) continue;
+    if (!all.empty()) all += "; ";
+    all += zone;
+  }
+  return all;
+}
+
+}  // namespace attn

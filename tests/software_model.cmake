@@ -1,0 +1,5 @@
+# Tests of the simulated kernel that bounds are tested against.
+attn_add_test(software_model_test
+  SOURCES model_families_test.cc number_rounder_test.cc software_model_test.cc
+  LIBRARIES attn_property_tests attn_reference
+  LABELS unit)
