@@ -1,0 +1,85 @@
+#include "attn/cache_layouts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "attn/vllm_error.h"
+
+namespace attn {
+namespace {
+
+constexpr std::array<std::string_view, kNumCacheLayouts> kNames = {"LBHNC", "LBNHC", "LHBNC",
+                                                                   "BLHNC", "BLNHC", "BHLNC"};
+
+CacheLayouts default_preference() {
+  using enum CacheLayout;
+  return {kLBNHC, kLBHNC, kBLNHC, kBLHNC, kBHLNC, kLHBNC};
+}
+
+bool contains(const CacheLayouts& list, CacheLayout layout) {
+  return std::find(list.begin(), list.end(), layout) != list.end();
+}
+
+std::string printed(const std::vector<CacheLayouts>& declared) {
+  std::string text;
+  for (const CacheLayouts& layouts : declared) {
+    std::string names;
+    for (const CacheLayout layout : layouts) {
+      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", name(layout));
+    }
+    text += fmt::format("{}[{}]", text.empty() ? "" : ", ", names);
+  }
+  return text;
+}
+
+CacheLayouts by_votes(const std::vector<CacheLayouts>& declared) {
+  CacheLayouts common;
+  std::array<int, kNumCacheLayouts> votes{};
+  for (int index = 0; index < kNumCacheLayouts; ++index) {
+    const auto layout = static_cast<CacheLayout>(index);
+    const bool everywhere =
+        std::all_of(declared.begin(), declared.end(),
+                    [layout](const CacheLayouts& layouts) { return contains(layouts, layout); });
+    if (everywhere) common.push_back(layout);
+  }
+  for (const CacheLayouts& layouts : declared) {
+    if (!layouts.empty()) ++votes[static_cast<std::size_t>(layouts.front())];
+  }
+  std::stable_sort(common.begin(), common.end(), [&](CacheLayout a, CacheLayout b) {
+    return votes[static_cast<std::size_t>(a)] > votes[static_cast<std::size_t>(b)];
+  });
+  return common;
+}
+
+}  // namespace
+
+std::string_view name(CacheLayout layout) { return kNames[static_cast<std::size_t>(layout)]; }
+
+std::optional<CacheLayout> cache_layout_from_name(std::string_view name) {
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<CacheLayout>(found - kNames.begin());
+}
+
+CacheLayouts common_cache_layouts(std::span<const std::optional<CacheLayouts>> declared) {
+  std::vector<CacheLayouts> given;
+  for (const std::optional<CacheLayouts>& layouts : declared) {
+    if (layouts) given.push_back(*layouts);
+  }
+  if (given.empty()) return default_preference();
+  const bool all_equal = std::all_of(given.begin(), given.end(), [&](const CacheLayouts& layouts) {
+    return layouts == given.front();
+  });
+  const CacheLayouts common = all_equal ? given.front() : by_votes(given);
+  if (common.empty()) {
+    throw VllmError(
+        "ValueError",
+        fmt::format("No KV cache layout satisfies every supported set: [{}].", printed(given)));
+  }
+  return common;
+}
+
+}  // namespace attn
