@@ -78,11 +78,10 @@ BlockSizes intersect_block_sizes(std::span<const BlockSize> outer,
 }
 
 BlockSizes composite_block_sizes(std::span<const BlockSize> general,
-                                 std::span<const BlockSize> causal,
-                                 const std::optional<std::vector<int>>& wanted) {
-  if (!wanted) return intersect_block_sizes(general, causal);
+                                 std::span<const BlockSize> causal, std::span<const int> wanted) {
+  if (wanted.empty()) return intersect_block_sizes(general, causal);
   BlockSizes sizes;
-  for (const int size : *wanted) {
+  for (const int size : wanted) {
     if (supports_block_size(general, size) && supports_block_size(causal, size)) {
       sizes.push_back({size, false});
     }

@@ -102,6 +102,9 @@ void JsonNode::fail(std::string_view expected) const {
   throw Error(fmt::format("{} is {}, expected {}", path_, printed(*value_), expected));
 }
 
+bool JsonNode::is_null() const { return value_->is_null(); }
+bool JsonNode::is_object() const { return value_->is_object(); }
+
 void JsonNode::expect_object() const {
   if (!value_->is_object()) fail("an object");
 }

@@ -27,6 +27,9 @@ class JsonNode {
 
   const std::string& path() const { return path_; }
 
+  bool is_null() const;
+  bool is_object() const;
+
   // Objects. at() throws when the key is missing; find() is empty then. members() come sorted.
   void expect_object() const;
   void expect_only(std::span<const std::string_view> known_keys) const;

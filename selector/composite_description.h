@@ -12,8 +12,8 @@ namespace attn {
 struct CompositeDescription {
   std::string name;
   std::optional<std::vector<int>> head_sizes;
-  std::optional<std::vector<int>> kernel_block_sizes;
-  bool on_its_device = true;  // the capability has the major that it asks for
+  std::vector<int> kernel_block_sizes;  // empty = what the children have in common
+  bool on_its_device = true;            // the capability has the major that it asks for
 };
 
 // The mm-prefix policy: the general child answers batches with image ranges, and only it sees

@@ -29,7 +29,7 @@ CacheDType checked_kv_cache_dtype(const std::string& dtype) {
 std::optional<std::string> effective_backend(const AttentionSelectorConfig& config,
                                              const RunConfig& run) {
   const auto kind =
-      cache_group_kind(config.use_mla, config.has_sliding_window, config.attn_type.type);
+      cache_group_kind(config.use_mla, config.has_sliding_window, name(config.attn_type.type));
   const auto found = run.backend_per_kind.find(kind);
   return found == run.backend_per_kind.end() ? run.backend : std::optional(found->second);
 }
@@ -44,10 +44,10 @@ std::optional<CacheGroupKind> cache_group_kind_from_name(std::string_view name) 
   return static_cast<CacheGroupKind>(found - kKindNames.begin());
 }
 
-CacheGroupKind cache_group_kind(bool use_mla, bool has_sliding_window, AttentionType type) {
+CacheGroupKind cache_group_kind(bool use_mla, bool has_sliding_window, std::string_view attn_type) {
   using enum CacheGroupKind;
-  if (type == AttentionType::kEncoderOnly) return kEncoderOnlyAttention;
-  if (type == AttentionType::kEncoderDecoder) return kCrossAttention;
+  if (attn_type == name(AttentionType::kEncoderOnly)) return kEncoderOnlyAttention;
+  if (attn_type == name(AttentionType::kEncoderDecoder)) return kCrossAttention;
   if (use_mla) return has_sliding_window ? kSlidingWindowMla : kMlaAttention;
   return has_sliding_window ? kSlidingWindow : kFullAttention;
 }

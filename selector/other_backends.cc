@@ -65,7 +65,7 @@ DescribedBackend rocm_aiter_unified_attn(const Facts& f) {
                         .attn_types = kAllTypes,
                         .sink = true,
                         .sliding_window = true,
-                        .layouts = {{kLHBNC, kLBHNC}},
+                        .layouts = {{kLBHNC, kLHBNC}},
                         .update_in_forward = false,
                         .graph = kAlways};
   if (f.environment.kv_connector_instance) b.layouts = {kLBHNC};
@@ -82,10 +82,10 @@ DescribedBackend rocm_aiter_fa(const Facts& f) {
                         .sink = true,
                         .sliding_window = true,
                         .non_causal = true,
-                        .layouts = {{kLHBNC, kLBHNC}},
+                        .layouts = {{kLBHNC, kLHBNC}},
                         .update_in_forward = false,
                         .update_bypass = true};
-  if (f.environment.aiter_shuffle_kv_cache) b.layouts = {kLBHNC, kLHBNC};
+  if (f.environment.aiter_shuffle_kv_cache) b.layouts = {kLHBNC, kLBHNC};
   return b;
 }
 

@@ -95,7 +95,7 @@ DescribedBackend triton_flash_attn(const Facts& f) {
 DescribedBackend triton_flashinfer(const Facts& f) {
   return describe_composite({.name = "TRITON_FLASHINFER",
                              .head_sizes = {{256, 512}},
-                             .kernel_block_sizes = {{64}},
+                             .kernel_block_sizes = {64},
                              .on_its_device = f.major() == 10},
                             triton_attn(f), flashinfer(f));
 }

@@ -30,7 +30,8 @@ inline constexpr int kNumCacheGroupKinds = 10;
 
 std::string_view name(CacheGroupKind kind);  // "full_attention"
 std::optional<CacheGroupKind> cache_group_kind_from_name(std::string_view name);
-CacheGroupKind cache_group_kind(bool use_mla, bool has_sliding_window, AttentionType type);
+// `attn_type` is the value of an AttentionType; another text counts as a decoder, as in vLLM.
+CacheGroupKind cache_group_kind(bool use_mla, bool has_sliding_window, std::string_view attn_type);
 
 using BackendPerKind = std::map<CacheGroupKind, std::string>;
 
