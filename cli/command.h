@@ -29,5 +29,6 @@ Command add_run_command(CLI::App& parser, const GlobalOptions& options);
 Command add_compare_command(CLI::App& parser, const GlobalOptions& options);
 Command add_show_command(CLI::App& parser, const GlobalOptions& options);
 Command add_golden_command(CLI::App& parser, const GlobalOptions& options);
+Command add_select_command(CLI::App& parser, const GlobalOptions& options);
 
 }  // namespace attn::cli

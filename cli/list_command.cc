@@ -9,6 +9,7 @@
 #include "cli/backends.h"
 #include "cli/command.h"
 #include "cli/document.h"
+#include "cli/selector_listing.h"
 
 namespace attn::cli {
 namespace {
@@ -64,6 +65,8 @@ Json items_of(const std::string& topic) {
   if (topic == "backends") return backend_items();
   if (topic == "variants") return variant_items();
   if (topic == "contracts") return contract_items();
+  if (topic == "described") return described_items();
+  if (topic == "facts") return fact_items();
   return Json::array();
 }
 
@@ -77,6 +80,12 @@ std::string backend_line(const Json& item) {
 
 std::string contract_line(const Json& item) {
   return fmt::format("{:<16}{}", item["name"].get<std::string>(), item["params"].dump());
+}
+
+std::string line_of(const std::string& topic, const Json& item) {
+  if (topic == "contracts") return contract_line(item);
+  if (topic == "described") return described_line(item);
+  return topic == "facts" ? fact_line(item) : backend_line(item);
 }
 
 // The rows of a Markdown table: documentation holds the same text.
@@ -108,8 +117,7 @@ int list(const GlobalOptions& options, const std::string& topic) {
   if (topic == "variants") {
     write_variants();
   } else {
-    const auto line = topic == "contracts" ? contract_line : backend_line;
-    for (const Json& item : items) write_line(line(item));
+    for (const Json& item : items) write_line(line_of(topic, item));
   }
   return kPassed;
 }

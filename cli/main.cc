@@ -56,9 +56,9 @@ int run(int argc, char** argv) {
   add_flag("--require-gpu", options.require_gpu, "a device skip becomes a failure");
 
   const std::vector<Command> commands = {
-      add_run_command(parser, options), add_compare_command(parser, options),
-      add_show_command(parser, options), add_golden_command(parser, options),
-      add_list_command(parser, options)};
+      add_run_command(parser, options),    add_compare_command(parser, options),
+      add_show_command(parser, options),   add_golden_command(parser, options),
+      add_select_command(parser, options), add_list_command(parser, options)};
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

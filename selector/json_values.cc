@@ -34,16 +34,6 @@ DType dtype_from(const JsonNode& node) {
   return *dtype;
 }
 
-BackendPerKind backend_per_kind_from(const JsonNode& node) {
-  BackendPerKind per_kind;
-  for (const auto& [key, value] : node.members()) {
-    const std::optional<CacheGroupKind> kind = cache_group_kind_from_name(key);
-    if (!kind) value.fail("a known KV cache group kind as key");
-    per_kind[*kind] = value.string();
-  }
-  return per_kind;
-}
-
 std::optional<bool> optional_bool_from(const JsonNode& node) {
   return node.is_null() ? std::nullopt : std::optional(node.boolean());
 }
@@ -160,6 +150,16 @@ json to_json_value(const CacheLayouts& layouts) {
   json list = json::array();
   for (const CacheLayout layout : layouts) list.push_back(name(layout));
   return list;
+}
+
+BackendPerKind backend_per_kind_from(const JsonNode& node) {
+  BackendPerKind per_kind;
+  for (const auto& [key, value] : node.members()) {
+    const std::optional<CacheGroupKind> kind = cache_group_kind_from_name(key);
+    if (!kind) value.fail("a known KV cache group kind as key");
+    per_kind[*kind] = value.string();
+  }
+  return per_kind;
 }
 
 RunConfig run_config_from(const JsonNode& node, const RunConfig& defaults) {

@@ -34,6 +34,7 @@ nlohmann::json to_json_value(const BlockSizes& sizes);
 CacheLayouts cache_layouts_from(const JsonNode& node);
 nlohmann::json to_json_value(const CacheLayouts& layouts);
 
+BackendPerKind backend_per_kind_from(const JsonNode& node);
 RunConfig run_config_from(const JsonNode& node, const RunConfig& defaults);
 LayerArguments layer_arguments_from(const JsonNode& node);
 

@@ -26,14 +26,6 @@ CacheDType checked_kv_cache_dtype(const std::string& dtype) {
                                                 dtype, python_list(names)));
 }
 
-std::optional<std::string> effective_backend(const AttentionSelectorConfig& config,
-                                             const RunConfig& run) {
-  const auto kind =
-      cache_group_kind(config.use_mla, config.has_sliding_window, name(config.attn_type.type));
-  const auto found = run.backend_per_kind.find(kind);
-  return found == run.backend_per_kind.end() ? run.backend : std::optional(found->second);
-}
-
 }  // namespace
 
 std::string_view name(CacheGroupKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
@@ -50,6 +42,14 @@ CacheGroupKind cache_group_kind(bool use_mla, bool has_sliding_window, std::stri
   if (attn_type == name(AttentionType::kEncoderDecoder)) return kCrossAttention;
   if (use_mla) return has_sliding_window ? kSlidingWindowMla : kMlaAttention;
   return has_sliding_window ? kSlidingWindow : kFullAttention;
+}
+
+std::optional<std::string> requested_backend(const AttentionSelectorConfig& config,
+                                             const RunConfig& run) {
+  const auto kind =
+      cache_group_kind(config.use_mla, config.has_sliding_window, name(config.attn_type.type));
+  const auto found = run.backend_per_kind.find(kind);
+  return found == run.backend_per_kind.end() ? run.backend : std::optional(found->second);
 }
 
 LayerRequest build_layer_request(const LayerArguments& layer, const RunConfig& run) {
@@ -76,7 +76,7 @@ LayerRequest build_layer_request(const LayerArguments& layer, const RunConfig& r
   config.use_dcp = run.dcp_size > 1;
   config.use_rswa = run.model_config && run.rswa_window.has_value();
   asked.request.num_heads = layer.num_heads;
-  asked.request.backend = effective_backend(config, run);
+  asked.request.backend = requested_backend(config, run);
   if (run.cache_config) asked.run_kv_cache_dtype = run.cache_dtype;
   return asked;
 }

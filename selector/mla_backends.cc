@@ -230,23 +230,24 @@ DescribedBackend flashinfer_mla_sparse_dsv41(const Facts& f) {
   return flashinfer_deepseek(f, "FLASHINFER_MLA_SPARSE_DSV41", 128);
 }
 
-constexpr BackendRow kRows[] = {{"FLASHINFER_MLA", flashinfer_mla},
-                                {"TOKENSPEED_MLA", tokenspeed_mla},
-                                {"CUTLASS_MLA", cutlass_mla},
-                                {"FLASH_ATTN_MLA", flash_attn_mla},
-                                {"FLASHMLA", flashmla},
-                                {"TRITON_MLA", triton_mla},
-                                {"FLASHINFER_MLA_SPARSE", flashinfer_mla_sparse},
-                                {"FLASHINFER_MLA_SPARSE_SM120", flashinfer_mla_sparse_sm120},
-                                {"FLASHINFER_MLA_SPARSE_SM90", flashinfer_mla_sparse_sm90},
-                                {"FLASHMLA_SPARSE", flashmla_sparse},
-                                {"FLASH_ATTN_MLA_SPARSE", flash_attn_mla_sparse},
-                                {"FLASH_ATTN_MLA_SPARSE_FA4", flash_attn_mla_sparse_fa4},
-                                {"FLASHMLA_SPARSE_DSV4", flashmla_sparse_dsv4},
-                                {"FLASHMLA_SPARSE_DSV41", flashmla_sparse_dsv41},
-                                {"FLASHMLA_MEGA_ATTN_DSV41", flashmla_mega_attn_dsv41},
-                                {"FLASHINFER_MLA_SPARSE_DSV4", flashinfer_mla_sparse_dsv4},
-                                {"FLASHINFER_MLA_SPARSE_DSV41", flashinfer_mla_sparse_dsv41}};
+constexpr BackendRow kRows[] = {
+    {"FLASHINFER_MLA", flashinfer_mla, "cuda"},
+    {"TOKENSPEED_MLA", tokenspeed_mla, "cuda"},
+    {"CUTLASS_MLA", cutlass_mla, "cuda"},
+    {"FLASH_ATTN_MLA", flash_attn_mla, "cuda"},
+    {"FLASHMLA", flashmla, "cuda"},
+    {"TRITON_MLA", triton_mla, "cuda,rocm,xpu"},
+    {"FLASHINFER_MLA_SPARSE", flashinfer_mla_sparse, "cuda"},
+    {"FLASHINFER_MLA_SPARSE_SM120", flashinfer_mla_sparse_sm120, "cuda"},
+    {"FLASHINFER_MLA_SPARSE_SM90", flashinfer_mla_sparse_sm90, "cuda"},
+    {"FLASHMLA_SPARSE", flashmla_sparse, "cuda"},
+    {"FLASH_ATTN_MLA_SPARSE", flash_attn_mla_sparse, "cuda"},
+    {"FLASH_ATTN_MLA_SPARSE_FA4", flash_attn_mla_sparse_fa4, "cuda"},
+    {"FLASHMLA_SPARSE_DSV4", flashmla_sparse_dsv4, "cuda"},
+    {"FLASHMLA_SPARSE_DSV41", flashmla_sparse_dsv41, "cuda"},
+    {"FLASHMLA_MEGA_ATTN_DSV41", flashmla_mega_attn_dsv41, "cuda"},
+    {"FLASHINFER_MLA_SPARSE_DSV4", flashinfer_mla_sparse_dsv4, "cuda"},
+    {"FLASHINFER_MLA_SPARSE_DSV41", flashinfer_mla_sparse_dsv41, "cuda"}};
 
 }  // namespace
 

@@ -226,26 +226,26 @@ DescribedBackend linear(const Facts&) {
 }
 DescribedBackend gdn_attn(const Facts&) { return state_space("GDN_ATTN", kUniformBatch, false); }
 
-constexpr BackendRow kRows[] = {{"ROCM_ATTN", rocm_attn},
-                                {"ROCM_SEGMENTED_ATTN", rocm_segmented_attn},
-                                {"ROCM_AITER_UNIFIED_ATTN", rocm_aiter_unified_attn},
-                                {"ROCM_AITER_FA", rocm_aiter_fa},
-                                {"ROCM_OCTAVE", rocm_octave},
-                                {"ROCM_AITER_MLA", rocm_aiter_mla},
-                                {"ROCM_AITER_TRITON_MLA", rocm_aiter_triton_mla},
-                                {"ROCM_AITER_MLA_SPARSE", rocm_aiter_mla_sparse},
-                                {"ROCM_FLASHMLA_SPARSE_DSV4", rocm_flashmla_sparse_dsv4},
-                                {"ROCM_FLASHMLA_SPARSE_DSV41", rocm_flashmla_sparse_dsv41},
-                                {"CPU_ATTN", cpu_attn},
-                                {"CPU_MLA", cpu_mla},
-                                {"AMX_MLA", amx_mla},
-                                {"XPU_MLA_SPARSE", xpu_mla_sparse}};
+constexpr BackendRow kRows[] = {{"ROCM_ATTN", rocm_attn, "cuda,rocm"},
+                                {"ROCM_SEGMENTED_ATTN", rocm_segmented_attn, "rocm"},
+                                {"ROCM_AITER_UNIFIED_ATTN", rocm_aiter_unified_attn, "rocm"},
+                                {"ROCM_AITER_FA", rocm_aiter_fa, "rocm"},
+                                {"ROCM_OCTAVE", rocm_octave, "rocm"},
+                                {"ROCM_AITER_MLA", rocm_aiter_mla, "rocm"},
+                                {"ROCM_AITER_TRITON_MLA", rocm_aiter_triton_mla, "rocm"},
+                                {"ROCM_AITER_MLA_SPARSE", rocm_aiter_mla_sparse, "rocm"},
+                                {"ROCM_FLASHMLA_SPARSE_DSV4", rocm_flashmla_sparse_dsv4, "rocm"},
+                                {"ROCM_FLASHMLA_SPARSE_DSV41", rocm_flashmla_sparse_dsv41, "rocm"},
+                                {"CPU_ATTN", cpu_attn, "cpu"},
+                                {"CPU_MLA", cpu_mla, "cpu"},
+                                {"AMX_MLA", amx_mla, "cpu"},
+                                {"XPU_MLA_SPARSE", xpu_mla_sparse, "xpu"}};
 
-constexpr BackendRow kMambaRows[] = {{"MAMBA1", mamba1},
-                                     {"MAMBA2", mamba2},
-                                     {"SHORT_CONV", short_conv},
-                                     {"LINEAR", linear},
-                                     {"GDN_ATTN", gdn_attn}};
+constexpr BackendRow kMambaRows[] = {{"MAMBA1", mamba1, "cuda,rocm,xpu,cpu"},
+                                     {"MAMBA2", mamba2, "cuda,rocm,xpu,cpu"},
+                                     {"SHORT_CONV", short_conv, "cuda,rocm,xpu,cpu"},
+                                     {"LINEAR", linear, "cuda,rocm,xpu,cpu"},
+                                     {"GDN_ATTN", gdn_attn, "cuda,rocm,xpu,cpu"}};
 
 }  // namespace
 

@@ -215,22 +215,22 @@ DescribedBackend minimax_m3_sparse(const Facts& f) {
 DescribedBackend cutlass_msa(const Facts&) { return minimax("CUTLASS_MSA"); }
 DescribedBackend triton_msa(const Facts&) { return minimax("TRITON_MSA"); }
 
-constexpr BackendRow kRows[] = {{"FLASH_ATTN", flash_attn},
-                                {"FLASH_ATTN_DIFFKV", flash_attn_diffkv},
-                                {"TRITON_ATTN", triton_attn},
-                                {"TRITON_ATTN_DIFFKV", triton_attn_diffkv},
-                                {"TRITON_FLASH_ATTN", triton_flash_attn},
-                                {"FLASHINFER", flashinfer},
-                                {"TRITON_FLASHINFER", triton_flashinfer},
-                                {"FLEX_ATTENTION", flex_attention},
-                                {"TURBOQUANT", turboquant},
-                                {"ULTRAQUANT", ultraquant},
-                                {"B12X", b12x},
-                                {"HPC_ATTN", hpc_attn},
-                                {"MINIMAX_M3_SPARSE", minimax_m3_sparse},
-                                {"CUTLASS_MSA", cutlass_msa},
-                                {"TRITON_MSA", triton_msa},
-                                {"STEP5_DSA", step5_dsa}};
+constexpr BackendRow kRows[] = {{"FLASH_ATTN", flash_attn, "cuda,xpu"},
+                                {"FLASH_ATTN_DIFFKV", flash_attn_diffkv, "cuda"},
+                                {"TRITON_ATTN", triton_attn, "cuda,rocm,xpu"},
+                                {"TRITON_ATTN_DIFFKV", triton_attn_diffkv, "cuda"},
+                                {"TRITON_FLASH_ATTN", triton_flash_attn, "cuda,xpu"},
+                                {"FLASHINFER", flashinfer, "cuda"},
+                                {"TRITON_FLASHINFER", triton_flashinfer, "cuda"},
+                                {"FLEX_ATTENTION", flex_attention, "cuda"},
+                                {"TURBOQUANT", turboquant, "cuda,rocm,xpu"},
+                                {"ULTRAQUANT", ultraquant, "cuda,rocm"},
+                                {"B12X", b12x, "cuda"},
+                                {"HPC_ATTN", hpc_attn, "cuda"},
+                                {"MINIMAX_M3_SPARSE", minimax_m3_sparse, "cuda"},
+                                {"CUTLASS_MSA", cutlass_msa, "cuda"},
+                                {"TRITON_MSA", triton_msa, "cuda"},
+                                {"STEP5_DSA", step5_dsa, "cuda"}};
 
 }  // namespace
 

@@ -13,6 +13,7 @@ namespace attn {
 struct BackendRow {
   std::string_view member;  // of AttentionBackendEnum
   DescribedBackend (*describe)(const SelectorFacts&);
+  std::string_view platforms;  // where selection considers it: "cuda,rocm"
 };
 
 std::span<const BackendRow> dense_backends();           // outside MLA, of CUDA and everywhere

@@ -69,6 +69,10 @@ struct LayerArguments {
   bool has_sliding_window = false;
 };
 
+// What the run asks for such a layer: the backend of its kind, else the run's; none = automatic.
+std::optional<std::string> requested_backend(const AttentionSelectorConfig& config,
+                                             const RunConfig& run);
+
 struct LayerRequest {
   SelectionRequest request;
   std::optional<std::string> run_kv_cache_dtype;  // none without a cache config
