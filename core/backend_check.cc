@@ -81,6 +81,8 @@ Requirements::Requirements(const AttentionSelectorConfig& asked)
 
 BackendCheck::BackendCheck(DescribedBackend backend)
     : backend_(std::move(backend)),
+      heads_([this](int size) { return backend_.heads.allow(size); }),
+      blocks_([this](int size) { return backend_.blocks.support(size); }),
       always_(bit_if(!backend_.capability, Reason::kComputeCapability)),
       unsupported_(missing_features(backend_)),
       raises_(!backend_.capability_raises.empty() || !backend_.non_causal_raises.empty()) {
@@ -99,16 +101,26 @@ void BackendCheck::raise(const Requirements& asked) const {
   }
 }
 
+inline bool BackendCheck::allows_head(int head_size) const {
+  return EightsTable::covers(head_size) ? heads_.contains(head_size)
+                                        : backend_.heads.allow(head_size);
+}
+
+inline bool BackendCheck::supports_block(const std::optional<int>& block_size) const {
+  return block_size && EightsTable::covers(*block_size) ? blocks_.contains(*block_size)
+                                                        : backend_.blocks.support(block_size);
+}
+
 Reasons BackendCheck::validate(const Requirements& asked, const SelectorFacts& facts) const {
   if (raises_) raise(asked);
   const AttentionSelectorConfig& config = asked.config;
   Reasons reasons;
   reasons.add_bits(
       always_ | (asked.wanted & unsupported_) |
-      bit_if(!backend_.heads.allow(config.head_size), Reason::kHeadSize) |
+      bit_if(!allows_head(config.head_size), Reason::kHeadSize) |
       bit_if((dtypes_ >> static_cast<unsigned>(config.dtype) & 1U) == 0, Reason::kDType) |
       bit_if(!backend_.kv.accepted.contains(config.kv_cache_dtype), Reason::kKvCacheDType) |
-      bit_if(!backend_.blocks.support(config.block_size), Reason::kBlockSize) |
+      bit_if(!supports_block(config.block_size), Reason::kBlockSize) |
       bit_if((attn_types_ >> static_cast<unsigned>(config.attn_type.type) & 1U) == 0,
              Reason::kAttnType));
   if (backend_.combination) {

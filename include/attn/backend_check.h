@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +75,30 @@ struct Requirements {
   std::uint32_t wanted = 0;               // features in use
 };
 
+// Which multiples of eight below kEnd are in a set: a look-up instead of divisions.
+class EightsTable {
+ public:
+  static constexpr int kEnd = 1536;
+
+  template <class Contains>
+  explicit EightsTable(const Contains& contains) {
+    for (int n = 0; n < kEnd; n += 8) {
+      if (contains(n)) bits_[static_cast<std::size_t>(n / 512)] |= std::uint64_t{1} << (n / 8 % 64);
+    }
+  }
+
+  static bool covers(int n) {
+    return (static_cast<unsigned>(n) & 7U) == 0 && static_cast<unsigned>(n) < unsigned{kEnd};
+  }
+  bool contains(int n) const {
+    const auto index = static_cast<unsigned>(n) / 8;
+    return (bits_[index / 64] >> (index % 64) & 1U) != 0;
+  }
+
+ private:
+  std::array<std::uint64_t, kEnd / 512> bits_{};
+};
+
 // A described backend, prepared for many checks. Immutable.
 class BackendCheck {
  public:
@@ -86,8 +112,12 @@ class BackendCheck {
 
  private:
   void raise(const Requirements& asked) const;
+  bool allows_head(int head_size) const;
+  bool supports_block(const std::optional<int>& block_size) const;
 
   DescribedBackend backend_;
+  EightsTable heads_;
+  EightsTable blocks_;
   std::uint32_t always_ = 0;       // reasons of every configuration
   std::uint32_t unsupported_ = 0;  // reasons of configurations that want the feature
   std::uint8_t dtypes_ = 0;        // bits of DType
