@@ -81,6 +81,8 @@ Requirements::Requirements(const AttentionSelectorConfig& asked)
 
 BackendCheck::BackendCheck(DescribedBackend backend)
     : backend_(std::move(backend)),
+      combination_(backend_.combination.get()),
+      kv_(backend_.kv.accepted),
       heads_([this](int size) { return backend_.heads.allow(size); }),
       blocks_([this](int size) { return backend_.blocks.support(size); }),
       always_(bit_if(!backend_.capability, Reason::kComputeCapability)),
@@ -119,12 +121,12 @@ Reasons BackendCheck::validate(const Requirements& asked, const SelectorFacts& f
       always_ | (asked.wanted & unsupported_) |
       bit_if(!allows_head(config.head_size), Reason::kHeadSize) |
       bit_if((dtypes_ >> static_cast<unsigned>(config.dtype) & 1U) == 0, Reason::kDType) |
-      bit_if(!backend_.kv.accepted.contains(config.kv_cache_dtype), Reason::kKvCacheDType) |
+      bit_if(!kv_.contains(config.kv_cache_dtype), Reason::kKvCacheDType) |
       bit_if(!supports_block(config.block_size), Reason::kBlockSize) |
       bit_if((attn_types_ >> static_cast<unsigned>(config.attn_type.type) & 1U) == 0,
              Reason::kAttnType));
-  if (backend_.combination) {
-    reasons.combination = backend_.combination->first_broken(facts, config);
+  if (combination_ != nullptr) {
+    reasons.combination = combination_->first_broken(facts, config);
     if (reasons.combination != 0) reasons.add(Reason::kCombination);
   }
   return reasons;

@@ -186,7 +186,10 @@ class ChildrenRules final : public CombinationRules {
     for (std::uint32_t index = 0; index < children_.size(); ++index) {
       const CompositeChild& child = children_[index];
       if (!child.rules) continue;
-      const std::uint32_t rule = child.rules->first_broken(facts, seen_by(child, config));
+      const bool as_it_is = !config.use_mm_prefix || child.sees_mm_prefix;
+      const std::uint32_t rule = as_it_is
+                                     ? child.rules->first_broken(facts, config)
+                                     : child.rules->first_broken(facts, seen_by(child, config));
       if (rule != 0) return 2 * rule + index;
     }
     return 0;

@@ -114,6 +114,9 @@ DescribedBackend rocm_aiter_mla(const Facts& f) {
                         .combination = rules_of(aiter_mla_rules, "ROCM_AITER_MLA"),
                         .decode_lse = true,
                         .reorder_batch_threshold = 1};
+  if (aiter_supported(f) && !f.environment.aiter_causal_arg) {
+    b.non_causal_raises = "RuntimeError: AITER's MLA decode has no causal argument";
+  }
   return b;
 }
 

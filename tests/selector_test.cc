@@ -66,6 +66,20 @@ TEST(ValidateConfiguration, TextsOfReasonsMayRepeat) {
             (std::vector<std::string>{"dtype not supported", "dtype not supported"}));
 }
 
+TEST(BackendCheck, LooksUpWhatTheRulesSay) {
+  const SelectorFacts facts = cuda(9, 0);
+  for (const char* name : {"FLASH_ATTN", "TRITON_ATTN", "FLASHINFER", "B12X", "FLASHMLA"}) {
+    const BackendCheck check(find_backend_row(name)->describe(facts));
+    for (int size = -17; size < 2100; ++size) {
+      const AttentionSelectorConfig config = {.head_size = size, .block_size = size};
+      const Reasons reasons = check.validate(Requirements(config), facts);
+      ASSERT_EQ(reasons.has(Reason::kHeadSize), !check.backend().heads.allow(size)) << name << size;
+      ASSERT_EQ(reasons.has(Reason::kBlockSize), !check.backend().blocks.support(size))
+          << name << size;
+    }
+  }
+}
+
 TEST(Requirements, NonCausalMlaWithDcpIsOneWish) {
   AttentionSelectorConfig config = {.use_mla = true, .use_non_causal = true};
   const std::uint32_t bit = Reasons::bit(Reason::kNonCausalDcp);

@@ -116,6 +116,8 @@ class BackendCheck {
   bool supports_block(const std::optional<int>& block_size) const;
 
   DescribedBackend backend_;
+  const CombinationRules* combination_;  // of backend_, which copies share
+  CacheDTypeSet kv_;
   EightsTable heads_;
   EightsTable blocks_;
   std::uint32_t always_ = 0;       // reasons of every configuration
