@@ -102,9 +102,6 @@ void JsonNode::fail(std::string_view expected) const {
   throw Error(fmt::format("{} is {}, expected {}", path_, printed(*value_), expected));
 }
 
-bool JsonNode::is_null() const { return value_->is_null(); }
-bool JsonNode::is_object() const { return value_->is_object(); }
-
 void JsonNode::expect_object() const {
   if (!value_->is_object()) fail("an object");
 }
@@ -152,6 +149,7 @@ std::vector<JsonNode> JsonNode::elements() const {
 
 bool JsonNode::is_null() const { return value_->is_null(); }
 bool JsonNode::is_string() const { return value_->is_string(); }
+bool JsonNode::is_object() const { return value_->is_object(); }
 
 std::string JsonNode::string() const {
   if (!value_->is_string()) fail("a string");

@@ -27,9 +27,6 @@ class JsonNode {
 
   const std::string& path() const { return path_; }
 
-  bool is_null() const;
-  bool is_object() const;
-
   // Objects. at() throws when the key is missing; find() is empty then. members() come sorted.
   void expect_object() const;
   void expect_only(std::span<const std::string_view> known_keys) const;
@@ -46,6 +43,7 @@ class JsonNode {
   // For values that may be of several types.
   bool is_null() const;
   bool is_string() const;
+  bool is_object() const;
 
   // Scalars. An integer is written without fraction and exponent. A real is a string that
   // parse_hex_float takes; a number is what JSON calls so.
