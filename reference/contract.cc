@@ -1,7 +1,5 @@
 #include "reference/contract.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -13,11 +11,20 @@
 namespace attn::reference {
 namespace {
 
+// "name":value, of a JSON object.
+std::string member(std::string_view name, std::string_view value) {
+  std::string text = "\"";
+  text += name;
+  text += "\":";
+  text += value;
+  return text;
+}
+
 // A code of at most 24 bits times its scales is exact in double; 53 bits times a scale are rounded.
 void add_operand(std::string_view name, DType type, const TensorView& scale,
                  std::vector<std::string>& members) {
   if (type != DType::kF64 || !scale.present()) return;
-  members.push_back(fmt::format(R"("{}":"f64")", name));
+  members.push_back(member(name, R"("f64")"));
 }
 
 std::int64_t number_of_parts(const ExecSpec& exec, const TensorView& seq_lens) {
@@ -36,8 +43,11 @@ void add_merge(const ExecSpec& exec, const TensorView& seq_lens, bool sinks,
   if (!exec.any()) return;
   const std::int64_t states = number_of_parts(exec, seq_lens) + (sinks ? 1 : 0);
   if (states == 1) return;
-  members.push_back(
-      fmt::format(R"("splits":{},"merge":{{"kind":"lse","depth":{}}})", states, states - 1));
+  members.push_back(member("splits", std::to_string(states)));
+  std::string merge = R"({"kind":"lse","depth":)";
+  merge += std::to_string(states - 1);
+  merge += '}';
+  members.push_back(member("merge", merge));
 }
 
 struct Members {
@@ -58,9 +68,10 @@ struct Members {
     add_operand("value", op.kv_cache.dtype, op.k_scale, members);
     add_merge(op.exec, op.seq_lens, false, members);
     if (op.form == MlaForm::kExpanded) {
-      members.push_back(fmt::format(
-          R"("project":{{"sum":{{"type":"f64","lanes":{},"fused":false}},"round":"exact"}})",
-          kLanes));
+      std::string project = R"({"sum":{"type":"f64","fused":false,"lanes":)";
+      project += std::to_string(kLanes);
+      project += R"(},"round":"exact"})";
+      members.push_back(member("project", project));
     }
     return members;
   }
@@ -84,7 +95,13 @@ struct Members {
 
 PrecisionContract declared_contract(const AttentionProblem& problem) {
   const std::vector<std::string> members = std::visit(Members(), problem.operation());
-  return {"reference", fmt::format("{{{}}}", fmt::join(members, ","))};
+  std::string object = "{";
+  for (const std::string& one : members) {
+    if (object.size() > 1) object += ',';
+    object += one;
+  }
+  object += '}';
+  return {"reference", object};
 }
 
 }  // namespace attn::reference

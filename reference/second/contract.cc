@@ -40,7 +40,11 @@ struct Members {
 }  // namespace
 
 PrecisionContract declared_contract(const AttentionProblem& problem) {
-  return {"f64", "{" + std::string(kSums) + std::visit(Members(), problem.operation()) + "}"};
+  std::string object = "{";
+  object += kSums;
+  object += std::visit(Members(), problem.operation());
+  object += '}';
+  return {"f64", object};
 }
 
 }  // namespace attn::second
