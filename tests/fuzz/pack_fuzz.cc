@@ -19,14 +19,15 @@ void read(unsigned char kind, std::string_view text) {
       to_text(parse_sums(text));
       break;
     case 1:
-      to_text(parse_manifest(JsonDocument(text, "manifest").root()));
+      to_text(parse_manifest(attn::JsonDocument(text, "manifest").root()));
       break;
     case 2:
-      for_each_line(text, "index",
-                    [](const JsonNode& line) { to_line(parse_pack_line(line, "1.0.0"), "1.0.0"); });
+      for_each_line(text, "index", [](const attn::JsonNode& line) {
+        to_line(parse_pack_line(line, "1.0.0"), "1.0.0");
+      });
       break;
     default:
-      for_each_line(text, "relations", [](const JsonNode& line) {
+      for_each_line(text, "relations", [](const attn::JsonNode& line) {
         to_line(parse_relation(line, {"a", "b"}));
       });
   }
