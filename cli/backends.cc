@@ -5,6 +5,8 @@
 #include "attn/cpu_backend.h"
 #include "attn/error.h"
 #include "attn/reference.h"
+#include "cli/composite_name.h"
+#include "selector/vllm_backends.h"
 
 namespace attn::cli {
 namespace {
@@ -34,29 +36,39 @@ const NamedBackend* find(const std::string& name) {
 }
 
 // Forms of names whose part is not built.
-bool is_known_form(const std::string& name) {
-  return name.starts_with("COMPOSITE(") || name.starts_with("plugin:");
-}
+bool is_known_form(const std::string& name) { return name.starts_with("plugin:"); }
 
-Resolution resolve_named(const NamedBackend& named, const AttentionProblem& problem,
-                         bool conditioning) {
-  Resolution r{named.name, named.backend.get(), named.isas, {}};
-  r.reasons = named.backend ? named.backend->supports(problem)
-                            : std::vector{fmt::format("{} is {}", named.name, named.reason)};
-  if (conditioning && named.backend && !named.backend->capabilities().conditioning) {
+// `backend` answers under the name.
+Resolution resolve_named(const NamedBackend& named, const Backend* backend,
+                         const AttentionProblem& problem, bool conditioning) {
+  Resolution r{named.name, backend, named.isas, {}};
+  r.reasons = backend != nullptr ? backend->supports(problem)
+                                 : std::vector{fmt::format("{} is {}", named.name, named.reason)};
+  if (conditioning && backend != nullptr && !backend->capabilities().conditioning) {
     r.reasons.push_back("conditioning sums not supported");
   }
   return r;
 }
 
+// The child that answers, under its own name.
+Resolution resolve_composite(const std::string& name, const AttentionProblem& problem,
+                             bool conditioning) {
+  const NamedComposite& composite = composite_named(name);
+  if (!composite.backend) return {name, nullptr, {}, {composite.reason}};
+  const Backend* child = composite.backend->route(problem).child;
+  return resolve_named(*find(std::string(child->name())), child, problem, conditioning);
+}
+
 Resolution resolve_auto(const AttentionProblem& problem, bool conditioning) {
+  const Selection selection = own_selector().select(problem, conditioning);
+  if (selection.backend) {
+    const NamedBackend& chosen = *find(*selection.backend);
+    return {chosen.name, chosen.backend.get(), chosen.isas, {}};
+  }
   Resolution refused{"auto", nullptr, {}, {}};
-  for (const NamedBackend& named : all_backends()) {
-    if (!named.automatic || !named.backend) continue;
-    Resolution r = resolve_named(named, problem, conditioning);
-    if (r.reasons.empty()) return r;
-    for (const std::string& reason : r.reasons) {
-      refused.reasons.push_back(fmt::format("{}: {}", named.name, reason));
+  for (const Candidate& candidate : selection.candidates) {
+    for (const std::string& reason : candidate.reasons) {
+      refused.reasons.push_back(fmt::format("{}: {}", candidate.name, reason));
     }
   }
   return refused;
@@ -69,7 +81,26 @@ const std::vector<NamedBackend>& all_backends() {
   return all;
 }
 
+const OwnSelector& own_selector() {
+  static const OwnSelector selector([] {
+    std::vector<OwnBackend> own;
+    for (const NamedBackend& named : all_backends()) {
+      own.push_back({named.name, named.backend, named.reason, named.automatic});
+    }
+    return own;
+  }());
+  return selector;
+}
+
 void require_known_backend(const std::string& name) {
+  if (find_backend_row(name) != nullptr) {
+    const BackendBindings nothing_bound;
+    nothing_bound.executable(name);
+  }
+  if (is_composite_name(name)) {
+    composite_named(name);
+    return;
+  }
   if (name != "auto" && find(name) == nullptr && !is_known_form(name)) {
     throw Error(fmt::format("unknown backend '{}'; `attn-oracle list backends` names them", name));
   }
@@ -79,7 +110,10 @@ Resolution resolve_backend(const std::string& name, const AttentionProblem& prob
                            bool conditioning) {
   require_known_backend(name);
   if (name == "auto") return resolve_auto(problem, conditioning);
-  if (const NamedBackend* named = find(name)) return resolve_named(*named, problem, conditioning);
+  if (is_composite_name(name)) return resolve_composite(name, problem, conditioning);
+  if (const NamedBackend* named = find(name)) {
+    return resolve_named(*named, named->backend.get(), problem, conditioning);
+  }
   return {name, nullptr, {}, {fmt::format("{} is not in this build", name)}};
 }
 

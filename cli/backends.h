@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attn/backend.h"
+#include "attn/own_selector.h"
 
 namespace attn::cli {
 
@@ -22,6 +23,9 @@ struct NamedBackend {
 // In the order in which `auto` tries them.
 const std::vector<NamedBackend>& all_backends();
 
+// The same names as selection sees them.
+const OwnSelector& own_selector();
+
 // What a request of --backend resolved to for one problem.
 struct Resolution {
   std::string name;  // of the backend that will run, or of the one that refused
@@ -30,11 +34,11 @@ struct Resolution {
   std::vector<std::string> reasons;  // why it cannot answer; empty = it can
 };
 
-// Throws Error for a name nobody knows.
+// Throws Error for a name nobody knows, and for one of vLLM's, which only describes.
 void require_known_backend(const std::string& name);
 
 // `name` as given to --backend; of `auto` the first usable backend that supports the problem and,
-// with `conditioning`, answers its conditioning sums.
+// with `conditioning`, answers its conditioning sums; of a composite the child that answers.
 Resolution resolve_backend(const std::string& name, const AttentionProblem& problem,
                            bool conditioning = false);
 

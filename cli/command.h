@@ -30,5 +30,6 @@ Command add_compare_command(CLI::App& parser, const GlobalOptions& options);
 Command add_show_command(CLI::App& parser, const GlobalOptions& options);
 Command add_golden_command(CLI::App& parser, const GlobalOptions& options);
 Command add_select_command(CLI::App& parser, const GlobalOptions& options);
+Command add_route_command(CLI::App& parser, const GlobalOptions& options);
 
 }  // namespace attn::cli

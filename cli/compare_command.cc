@@ -81,8 +81,8 @@ int compare_one(const GlobalOptions& options, const CompareFlags& flags) {
   const ExpectedAnswer& expected = recomputed.expected();
   const PrecisionContract contract = asked ? *asked : contract_of_answer(actual, problem);
   const TensorOf tensor = [&](const std::string& name) { return actual.tensor(name); };
-  const Judgement judgement =
-      judge_outputs(problem, expected, tensor, judge_options(contract, flags.strict), flags.actual);
+  const Judgement judgement = judge_outputs(problem, expected, tensor,
+                                            {contract, flags.strict, options.json}, flags.actual);
   const int exit = exit_of(judgement, flags.strict);
   add_contract(doc, contract);
   add_judgement(doc, judgement);
@@ -116,7 +116,8 @@ Command add_compare_command(CLI::App& parser, const GlobalOptions& options) {
   app->add_option("--contract", flags->contract,
                   "precision contract: a name (see list contracts) or a JSON file")
       ->check(refuse_empty);
-  app->add_flag("--strict", flags->strict, "also the probabilistic tier; mistrusted is a failure");
+  app->add_flag("--strict", flags->strict, "also the probabilistic tier; mistrusted is a failure")
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   app->add_option("--atol", flags->atol,
                   "also a plain verdict: |e-a| <= atol + rtol*|e|; with --case")
       ->check(CLI::Number)
@@ -124,8 +125,8 @@ Command add_compare_command(CLI::App& parser, const GlobalOptions& options) {
   app->add_option("--rtol", flags->rtol, "see --atol")->check(CLI::Number)->excludes(folder);
   return {app, [&options, flags, one, folder, actual] {
             if (folder->count() != 0)
-              return compare_folder(
-                  options, {flags->cases_dir, flags->actual, flags->contract, flags->strict});
+              return compare_folder(options, {flags->cases_dir, flags->actual, flags->contract,
+                                              flags->strict, options.json});
             if (one->count() == 0) throw Error("compare needs --case FILE or --cases DIR");
             if (actual->count() == 0) throw Error("compare --case needs --actual FILE");
             return compare_one(options, *flags);

@@ -146,7 +146,7 @@ class FolderJudge {
     if (outcome.contract) {
       outcome.judgement =
           judge_outputs(one.problem, one.expected, candidate.tensor,
-                        judge_options(*outcome.contract, asked_.strict), candidate.where);
+                        {*outcome.contract, asked_.strict, asked_.policies}, candidate.where);
     } else {
       outcome.judgement = unjudged(outcome.plain->verdict(), outcome.plain->reason());
       outcome.judgement.tensors = outcome.plain->tensors;

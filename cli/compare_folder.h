@@ -11,6 +11,7 @@ struct FolderComparison {
   std::string actual_dir;  // empty: the answers stored in the cases
   std::string contract;    // name or file; empty: of each answer
   bool strict = false;
+  bool policies = false;  // they are printed
 };
 
 // Judges the answers of a folder of cases against REFERENCE: answers of actual_dir under the

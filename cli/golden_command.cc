@@ -110,11 +110,12 @@ Json verify_document(const GlobalOptions& options, const VerifyFlags& flags,
     damage.push_back({{"file", one.file}, {"reason", one.reason}});
   }
   Json failures = Json::array();
-  for (const PackFailure& failure : findings.verdict.failures) {
-    failures.push_back({{"id", failure.id},
-                        {"verdict", name(failure.verdict)},
-                        {"gate", failure.gate ? Json(name(*failure.gate)) : Json(nullptr)},
-                        {"reason", failure.reason}});
+  for (const PackRemark& remark : findings.verdict.remarks) {
+    if (remark.verdict != Verdict::kFail) continue;
+    failures.push_back({{"id", remark.id},
+                        {"verdict", name(remark.verdict)},
+                        {"gate", remark.gate ? Json(name(*remark.gate)) : Json(nullptr)},
+                        {"reason", remark.reason}});
   }
   const Counts& counts = findings.verdict.counts;
   Json doc = golden_document(options, "verify");
@@ -142,8 +143,8 @@ int verify(const GlobalOptions& options, const VerifyFlags& flags) {
   for (const PackDamage& one : findings.damage) {
     write_line(fmt::format("{}: {}", one.file, one.reason));
   }
-  for (const PackFailure& failure : findings.verdict.failures) {
-    write_line(fmt::format("{} {}: {}", failure.id, name(failure.verdict), failure.reason));
+  for (const PackRemark& remark : findings.verdict.remarks) {
+    write_line(fmt::format("{} {}: {}", remark.id, name(remark.verdict), remark.reason));
   }
   write_line(findings.verdict.counts.text());
   return exit;

@@ -26,25 +26,16 @@ Json to_json(const TensorComparison& c) {
 
 Json to_json(const std::optional<Telemetry>& telemetry) {
   if (!telemetry) return nullptr;
-  return {{"nmse", real(telemetry->nmse)},
-          {"cosine", real(telemetry->cosine)},
-          {"max_ulp", real(telemetry->max_ulp)},
-          {"max_abs", real(telemetry->max_abs)},
-          {"max_rel", real(telemetry->max_rel)}};
+  return {{"nmse", real(telemetry->nmse)},       {"cosine", real(telemetry->cosine)},
+          {"max_ulp", real(telemetry->max_ulp)}, {"max_abs", real(telemetry->max_abs)},
+          {"max_rel", real(telemetry->max_rel)}, {"left_out", telemetry->left_out}};
 }
 
 }  // namespace
 
-JudgeOptions judge_options(PrecisionContract contract, bool strict) {
-  JudgeOptions options;
-  options.contract = std::move(contract);
-  options.strict = strict;
-  return options;
-}
-
 Judgement judge_outputs(const AttentionProblem& problem, const ExpectedAnswer& expected,
-                        const TensorOf& actual, const JudgeOptions& options,
-                        const std::string& where, std::string canary_damage) {
+                        const TensorOf& actual, const Judging& judging, const std::string& where,
+                        std::string canary_damage) {
   ActualAnswer answer;
   answer.canary_damage = std::move(canary_damage);
   for (const NamedView& wanted : expected.tensors) {
@@ -52,12 +43,13 @@ Judgement judge_outputs(const AttentionProblem& problem, const ExpectedAnswer& e
     if (!view.present()) throw Error(fmt::format("{}: tensor {} is missing", where, wanted.name));
     answer.tensors.push_back({wanted.name, as_stored_like(wanted.view, view)});
   }
-  JudgeOptions judged = options;
   HostTensor naive;
-  if (const TensorView out = actual("out"); out.present()) naive = naive_answer(problem, out.dtype);
-  if (naive.present()) judged.naive = naive.view();
+  const TensorView out = actual("out");
+  if (judging.policies && out.present()) naive = naive_answer(problem, out.dtype);
+  JudgeOptions options{judging.contract, judging.strict, {}};
+  if (naive.present()) options.naive = naive.view();
   try {
-    return judge_answer(problem, expected, answer, judged);
+    return judge_answer(problem, expected, answer, options);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", where, error.what()));
   }

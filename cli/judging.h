@@ -9,13 +9,17 @@
 
 namespace attn::cli {
 
-JudgeOptions judge_options(PrecisionContract contract, bool strict = false);
+struct Judging {
+  PrecisionContract contract;  // of the arithmetic that answered
+  bool strict = false;
+  bool policies = false;  // they are printed: also computes what they need
+};
 
 // Judges every output that `expected` has; `canary_damage` as ActualAnswer has it. Error naming
 // `where` when one is missing, or of a wrong shape or type.
 Judgement judge_outputs(const AttentionProblem& problem, const ExpectedAnswer& expected,
-                        const TensorOf& actual, const JudgeOptions& options,
-                        const std::string& where, std::string canary_damage = "");
+                        const TensorOf& actual, const Judging& judging, const std::string& where,
+                        std::string canary_damage = "");
 
 // Of an answer that no judge saw.
 Judgement unjudged(Verdict verdict, std::string reason);

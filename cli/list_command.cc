@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attn/arithmetic.h"
+#include "attn/environment.h"
 #include "attn/variant.h"
 #include "cli/backends.h"
 #include "cli/command.h"
@@ -61,12 +62,18 @@ Json contract_items() {
   return items;
 }
 
+// Found out once: asking the CUDA driver takes its time.
+const SelectorFacts& detected() {
+  static const SelectorFacts facts = detect_environment();
+  return facts;
+}
+
 Json items_of(const std::string& topic) {
   if (topic == "backends") return backend_items();
   if (topic == "variants") return variant_items();
   if (topic == "contracts") return contract_items();
   if (topic == "described") return described_items();
-  if (topic == "facts") return fact_items();
+  if (topic == "facts") return fact_items(detected());
   return Json::array();
 }
 
@@ -109,11 +116,13 @@ int list(const GlobalOptions& options, const std::string& topic) {
   if (options.json) {
     Json doc = document("list", options);
     doc["topic"] = topic;
+    if (topic == "facts") add_machine(doc, detected());
     doc["items"] = items;
     doc["exit"] = kPassed;
     write_json(doc);
     return kPassed;
   }
+  if (topic == "facts") write_line(machine_line(detected()));
   if (topic == "variants") {
     write_variants();
   } else {

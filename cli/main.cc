@@ -58,7 +58,8 @@ int run(int argc, char** argv) {
   const std::vector<Command> commands = {
       add_run_command(parser, options),    add_compare_command(parser, options),
       add_show_command(parser, options),   add_golden_command(parser, options),
-      add_select_command(parser, options), add_list_command(parser, options)};
+      add_select_command(parser, options), add_route_command(parser, options),
+      add_list_command(parser, options)};
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -46,7 +46,8 @@ class PackJudge {
   };
 
   void note(const std::string& id, const Judgement& judgement) {
-    verdict_.failures.push_back({id, judgement.verdict, judgement.gate, judgement.reason});
+    if (judgement.verdict != Verdict::kFail && judgement.verdict != Verdict::kMistrusted) return;
+    verdict_.remarks.push_back({id, judgement.verdict, judgement.gate, judgement.reason});
   }
 
   void fail(const std::string& id, std::string reason) {
@@ -69,10 +70,10 @@ class PackJudge {
     const Judgement judgement = judge_outputs(
         problem, stored_answer(file, problem),
         [&](const std::string& tensor) { return answer.tensor(tensor); },
-        judge_options(contract_.value_or(resolution.backend->contract(problem))), one.row.id,
+        {contract_.value_or(resolution.backend->contract(problem))}, one.row.id,
         answer.canary_damage());
     verdict_.counts.add(judgement.verdict);
-    if (judgement.verdict == Verdict::kFail) note(one.row.id, judgement);
+    note(one.row.id, judgement);
   }
 
   // Rejected before any backend is asked.
@@ -100,8 +101,7 @@ class PackJudge {
     const Judgement judgement =
         judge_relation(relation, [this](const std::string& id) { return related_.at(id).view; });
     verdict_.counts.add(judgement.verdict);
-    if (judgement.verdict == Verdict::kFail)
-      note(fmt::format("relation {}", relation.about), judgement);
+    note(fmt::format("relation {}", relation.about), judgement);
   }
 
   // Cases that silently did not run must not look like a pass.

@@ -12,7 +12,8 @@
 
 namespace attn::cli {
 
-struct PackFailure {
+// Of what failed or is mistrusted.
+struct PackRemark {
   std::string id;  // of a case; "relation <about>"
   Verdict verdict = Verdict::kFail;
   std::optional<Gate> gate;
@@ -22,7 +23,7 @@ struct PackFailure {
 struct PackVerdict {
   Counts counts;            // cases and relations
   std::int64_t judged = 0;  // valid cases that passed or failed
-  std::vector<PackFailure> failures;
+  std::vector<PackRemark> remarks;
 };
 
 // Answers every valid case and judges the answer by the stored values and sums, under `contract` or

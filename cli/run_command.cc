@@ -61,12 +61,12 @@ CaseRun run_case(const CaseFile& file, const AttentionProblem& problem, const Ru
 
 // Judges the answer as `compare` judges a file.
 void judge(CaseRun& run, const CaseFile& file, const AttentionProblem& problem,
-           const std::string& where) {
+           const std::string& where, bool policies) {
   const RecomputedAnswer recomputed(file, problem);
   Judgement judgement = judge_outputs(
       problem, recomputed.expected(),
       [&](const std::string& tensor) { return run.answer->tensor(tensor); },
-      judge_options(run.contract), where, run.answer->canary_damage());
+      {run.contract, false, policies}, where, run.answer->canary_damage());
   run.exit = exit_of(judgement, false);
   run.judgement = std::move(judgement);
 }
@@ -112,7 +112,7 @@ int run_one(const GlobalOptions& options, const RunFlags& flags) {
   const AttentionProblem problem = problem_of(file, flags.case_path);
   CaseRun run = run_case(file, problem, flags);
   if (contract) run.contract = *contract;
-  if (run.answer && flags.judge) judge(run, file, problem, flags.case_path);
+  if (run.answer && flags.judge) judge(run, file, problem, flags.case_path, options.json);
   write_answer(run, flags.out);
   if (options.json) write_json(run_document(options, flags, file, run));
   if (run.exit == kNothingRan) {
@@ -228,8 +228,10 @@ Command add_run_command(CLI::App& parser, const GlobalOptions& options) {
   one->excludes(folder);
   app->add_option("--backend", flags->backend, "REFERENCE, CPU, auto, ... (see list backends)")
       ->required();
-  app->add_flag("--conditioning", flags->conditioning, "also store the conditioning sums");
+  app->add_flag("--conditioning", flags->conditioning, "also store the conditioning sums")
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   app->add_flag("--judge", flags->judge, "also judge the answer against REFERENCE; with --case")
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
       ->excludes(folder);
   app->add_option("--contract", flags->contract,
                   "of --judge: a name (see list contracts) or a JSON file")

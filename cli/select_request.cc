@@ -8,8 +8,10 @@
 #include <iterator>
 #include <utility>
 
+#include "attn/environment.h"
 #include "attn/error.h"
 #include "attn/layer_request.h"
+#include "cli/selector_listing.h"
 #include "core/strict_json.h"
 #include "selector/environment_json.h"
 #include "selector/json_values.h"
@@ -18,7 +20,7 @@ namespace attn::cli {
 namespace {
 
 constexpr std::pair<const char*, const char*> kValueFlags[] = {
-    {"--platform", "cuda, rocm, xpu or cpu"},
+    {"--platform", "cuda, rocm, xpu or cpu; own: the backends of this build, here; required"},
     {"--capability", "M.m, on cuda"},
     {"--backend", "requested backend; auto: automatic"},
     {"--num-heads", "default none"},
@@ -120,10 +122,14 @@ void assign(Json& object, const char* flag, const std::string& word) {
   (*place)[name] = json_or_text(text);
 }
 
-Json config_file(const std::string& path) {
+std::string text_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(fmt::format("{} cannot be read", path));
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+Json config_file(const std::string& path) {
+  const std::string text = text_of_file(path);
   const JsonDocument strict(text, path);
   strict.root().expect_object();
   return Json::parse(text);
@@ -141,14 +147,6 @@ void expect_known_cache_dtype(const Json& document) {
                          .attn_type = {},
                          .num_heads = {}},
                         RunConfig{});
-  } catch (const VllmError& error) {
-    throw Error(error.what());
-  }
-}
-
-void expect_member(const std::optional<std::string>& backend) {
-  try {
-    if (backend) BackendRegistry(RegistryKind::kAttention).at(*backend);
   } catch (const VllmError& error) {
     throw Error(error.what());
   }
@@ -204,8 +202,6 @@ RunConfig run_of(const JsonNode& root, const std::optional<std::string>& request
     if (!run.backend_per_kind.empty()) throw Error("backend_per_kind is given twice");
     run.backend_per_kind = backend_per_kind_from(root.at("backend_per_kind"));
   }
-  expect_member(run.backend);
-  for (const auto& [kind, backend] : run.backend_per_kind) expect_member(backend);
   return run;
 }
 
@@ -227,6 +223,7 @@ void add_select_flags(CLI::App& app, SelectFlags& flags) {
   add_list("--run", flags.run, "FIELD=VALUE of the run's configuration");
   add_list("--backend-per-kind", flags.backend_per_kind, "KIND=NAME");
   app.add_option("--config", flags.config_path, "a request as JSON; flags override it");
+  add_list("--backend-file", flags.backend_files, "a third party's backend as JSON");
 }
 
 void note_given(const CLI::App& app, SelectFlags& flags) {
@@ -278,12 +275,42 @@ SelectQuestion question_of(const Json& document) {
   std::optional<std::string> requested;
   if (root.has("requested")) requested = optional_string_from(root.at("requested"));
   const RunConfig run = run_of(root, requested);
+  if (run.backend) question.named.push_back(*run.backend);
+  for (const auto& [kind, backend] : run.backend_per_kind) question.named.push_back(backend);
   if (root.has("run")) {
     follow_run(document, run, question);
   } else {
     question.request.backend = requested_backend(question.request.config, run);
   }
   return question;
+}
+
+bool asks_for_own(const Json& document) {
+  return document.contains("platform") && document["platform"] == "own";
+}
+
+Json on_this_machine(Json document, const SelectorFacts& detected) {
+  if (document.contains("capability") && !document["capability"].is_null()) {
+    throw Error("platform own takes no capability: this machine's is detected");
+  }
+  add_machine(document, detected);
+  for (const std::string_view fact_name : kDetectedFacts) {
+    if (document["env"].contains(fact_name)) continue;
+    for (const Fact& fact : facts()) {
+      if (fact.name == fact_name) {
+        document["env"][std::string(fact_name)] = Json(fact.write(detected.environment));
+      }
+    }
+  }
+  return document;
+}
+
+std::vector<AddedBackend> added_backends(const SelectFlags& flags) {
+  std::vector<AddedBackend> added;
+  for (const std::string& path : flags.backend_files) {
+    added.push_back(parse_backend_file(text_of_file(path), path));
+  }
+  return added;
 }
 
 bool batch_invariant_of(const Json& document) {

@@ -34,6 +34,7 @@ struct SelectFlags {
   std::vector<std::string> run;               // FIELD=VALUE
   std::vector<std::string> backend_per_kind;  // KIND=NAME
   std::string config_path;
+  std::vector<std::string> backend_files;
 };
 
 // Declares the flags on `app`; `flags` must outlive parsing.
@@ -47,11 +48,21 @@ Json select_document(const SelectFlags& flags);
 struct SelectQuestion {
   SelectorFacts facts;
   SelectionRequest request;
+  std::vector<std::string> named;  // backends that are requested for some layer
 };
 
 // Reads a request document strictly. Throws Error for anything that is unknown, missing or
-// contradicts itself.
+// contradicts itself; whether the named backends exist is for the caller to say.
 SelectQuestion question_of(const Json& document);
+
+// The document asks for platform own: this build's backends on this machine.
+bool asks_for_own(const Json& document);
+// That document with the platform, capability and facts of `detected`; facts in it stay. Throws
+// Error when it has a capability.
+Json on_this_machine(Json document, const SelectorFacts& detected);
+
+// The backends of --backend-file, in order. Throws Error.
+std::vector<AddedBackend> added_backends(const SelectFlags& flags);
 
 // The document's `env` for --mamba-type: only batch_invariant may be in it.
 bool batch_invariant_of(const Json& document);

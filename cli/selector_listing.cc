@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "attn/backend_registry.h"
+#include "attn/environment.h"
 #include "selector/environment_json.h"
 #include "selector/vllm_backends.h"
 
@@ -18,6 +21,11 @@ Json words_of(std::string_view text) {
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
   }
   return words;
+}
+
+bool is_detected(std::string_view fact) {
+  return std::find(std::begin(kDetectedFacts), std::end(kDetectedFacts), fact) !=
+         std::end(kDetectedFacts);
 }
 
 }  // namespace
@@ -39,14 +47,15 @@ Json described_items() {
   return items;
 }
 
-Json fact_items() {
+Json fact_items(const SelectorFacts& detected) {
   const SelectorEnvironment defaults;
   Json items = Json::array();
   for (const Fact& fact : facts()) {
     items.push_back({{"name", fact.name},
                      {"type", fact.type},
                      {"default", Json(fact.write(defaults))},
-                     {"detected", nullptr},
+                     {"detected", is_detected(fact.name) ? Json(fact.write(detected.environment))
+                                                         : Json(nullptr)},
                      {"platforms", words_of(fact.platforms)}});
   }
   items.push_back({{"name", "model"},
@@ -57,6 +66,20 @@ Json fact_items() {
   return items;
 }
 
+void add_machine(Json& document, const SelectorFacts& facts) {
+  document["platform"] = name(facts.platform);
+  document["capability"] = nullptr;
+  if (facts.capability) {
+    document["capability"] = {facts.capability->major, facts.capability->minor};
+  }
+}
+
+std::string machine_line(const SelectorFacts& facts) {
+  if (!facts.capability) return fmt::format("platform {}", name(facts.platform));
+  return fmt::format("platform {}, capability {}.{}", name(facts.platform), facts.capability->major,
+                     facts.capability->minor);
+}
+
 std::string described_line(const Json& item) {
   return fmt::format("{:<28}{}{}{}", item["name"].get<std::string>(),
                      item["path"].get<std::string>(), item["mla"].get<bool>() ? "  mla" : "",
@@ -64,8 +87,10 @@ std::string described_line(const Json& item) {
 }
 
 std::string fact_line(const Json& item) {
-  return fmt::format("{:<30}{:<20}{}", item["name"].get<std::string>(),
-                     item["type"].get<std::string>(), item["default"].dump());
+  std::string line = fmt::format("{:<30}{:<20}{}", item["name"].get<std::string>(),
+                                 item["type"].get<std::string>(), item["default"].dump());
+  if (!item["detected"].is_null()) line += fmt::format("  here {}", item["detected"].dump());
+  return line;
 }
 
 }  // namespace attn::cli

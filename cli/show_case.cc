@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/mask_picture.h"
 #include "cli/output_path.h"
+#include "cli/route_case.h"
 
 namespace attn::cli {
 namespace {
@@ -69,6 +70,9 @@ int show_case(const GlobalOptions& options, Json doc, const std::string& path,
   expect_other_place(path, flags.svg);
   const CaseFile file = CaseFile::read(path);
   const AttentionProblem problem = problem_of(file, path);
+  CaseRouting routing;
+  if (!flags.backend.empty()) routing = route_problem(flags.backend, problem);
+  const int exit = routing.reasons.empty() ? kPassed : kNothingRan;
   const AttentionOp* op = problem.attention();
   if (op == nullptr) {
     if (options.json) {
@@ -88,14 +92,17 @@ int show_case(const GlobalOptions& options, Json doc, const std::string& path,
     const std::string picture = mask_svg(file.id(), masks);
     write_file_atomically(flags.svg, std::as_bytes(std::span(picture)));
   }
+  if (exit == kNothingRan) {
+    write_error(fmt::format("{} skipped: {}", file.id(), fmt::join(routing.reasons, "; ")));
+  }
   if (options.json) {
     doc["id"] = file.id();
     doc["op"] = name(file.op());
     doc["requests"] = requests_json(masks);
-    doc["routing"] = nullptr;
-    doc["exit"] = kPassed;
+    doc["routing"] = flags.backend.empty() ? Json() : routing.document;
+    doc["exit"] = exit;
     write_json(doc);
-    return kPassed;
+    return exit;
   }
   if (!options.quiet) write_line(fmt::format("{}: {}", file.id(), to_string(problem)));
   for (const RequestMask& mask : masks) {
@@ -103,7 +110,8 @@ int show_case(const GlobalOptions& options, Json doc, const std::string& path,
     text.pop_back();
     write_line(text);
   }
-  return kPassed;
+  if (!routing.text.empty()) write_line(routing.text);
+  return exit;
 }
 
 }  // namespace attn::cli

@@ -18,6 +18,7 @@ struct ShowFlags {
   std::optional<std::int64_t> request;
   std::int64_t head = 0;
   std::string svg;
+  std::string backend;  // a composite: also says which child answers; empty = not asked
 };
 
 // Declares them on a command; they are filled by parsing.

@@ -14,6 +14,8 @@ Command add_show_command(CLI::App& parser, const GlobalOptions& options) {
   auto path = std::make_shared<std::string>();
   app->add_option("--case", *path, "case file")->required();
   const std::shared_ptr<ShowFlags> flags = add_show_flags(*app);
+  app->add_option("--backend", flags->backend, "COMPOSITE(A,B): also which child answers")
+      ->check(refuse_empty);
   return {app, [&options, path, flags] {
             return show_case(options, document("show", options), *path, *flags);
           }};

@@ -54,8 +54,6 @@ std::int64_t columns_of_piece(const TensorView& table, std::int64_t block_size,
   return std::min(chunk_size / block_size, table.shape[1]);
 }
 
-// Adds the pieces of request r: [first row, end row) of absolute positions, one chunk after
-// another.
 void add_pieces(const BatchTables& batch, std::int64_t r, std::int64_t block_size,
                 std::int64_t chunk_size, Pieces& pieces) {
   const TensorView starts = batch.query_start_loc.view();
@@ -70,20 +68,14 @@ void add_pieces(const BatchTables& batch, std::int64_t r, std::int64_t block_siz
     fail("block_table has {} columns of {} slots, seq_lens[{}] is {}", table.shape[1], block_size,
          r, seq_len);
   }
-  const std::int64_t context_len = seq_len - query_len;
-  std::int64_t position = context_len;
-  do {
-    // A request without rows keeps one piece without rows: that of its last key.
-    const std::int64_t chunk = std::min(position, seq_len - 1) / chunk_size;
-    const std::int64_t end = std::min((chunk + 1) * chunk_size, seq_len);
-    pieces.add(end - position, end - chunk * chunk_size);
+  for (const LocalPiece& piece : local_pieces(query_len, seq_len, chunk_size)) {
+    pieces.add(piece.query_len, piece.seq_len);
     for (std::int64_t j = 0; j < columns_of_piece(table, block_size, chunk_size); ++j) {
-      const std::int64_t column = chunk * (chunk_size / block_size) + j;
+      const std::int64_t column = piece.first_key / block_size + j;
       // Columns beyond the row's are those of no key.
       pieces.blocks.push_back(int_at(table, r, std::min(column, table.shape[1] - 1)));
     }
-    position = end;
-  } while (position < seq_len);
+  }
 }
 
 }  // namespace
@@ -105,6 +97,23 @@ BatchTables with_static_sink(const BatchTables& batch, std::int64_t block_size,
   }
   return {batch.query_start_loc, i32({table.shape[0]}, seq_lens),
           i32({table.shape[0], num_sink_blocks + table.shape[1]}, blocks)};
+}
+
+std::vector<LocalPiece> local_pieces(std::int64_t query_len, std::int64_t seq_len,
+                                     std::int64_t chunk_size) {
+  checks::expect_at_least("chunk_size", chunk_size, 1);
+  checks::expect_at_least("seq_len", seq_len, 1);
+  checks::expect_at_least("query_len", query_len, 0);
+  if (query_len > seq_len) fail("a request has {} rows, but only {} keys", query_len, seq_len);
+  std::vector<LocalPiece> pieces;
+  std::int64_t position = seq_len - query_len;
+  do {
+    const std::int64_t chunk = std::min(position, seq_len - 1) / chunk_size;
+    const std::int64_t end = std::min((chunk + 1) * chunk_size, seq_len);
+    pieces.push_back({end - position, chunk * chunk_size, end - chunk * chunk_size});
+    position = end;
+  } while (position < seq_len);
+  return pieces;
 }
 
 BatchTables local_chunks(const BatchTables& batch, std::int64_t block_size,

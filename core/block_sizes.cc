@@ -77,18 +77,6 @@ BlockSizes intersect_block_sizes(std::span<const BlockSize> outer,
   return common;
 }
 
-BlockSizes composite_block_sizes(std::span<const BlockSize> general,
-                                 std::span<const BlockSize> causal, std::span<const int> wanted) {
-  if (wanted.empty()) return intersect_block_sizes(general, causal);
-  BlockSizes sizes;
-  for (const int size : wanted) {
-    if (supports_block_size(general, size) && supports_block_size(causal, size)) {
-      sizes.push_back({size, false});
-    }
-  }
-  return sizes;
-}
-
 int select_common_block_size(int manager_block_size, std::span<const NamedBlockSizes> backends) {
   const auto accepted_by_all = [&](int size) {
     return std::all_of(backends.begin(), backends.end(),

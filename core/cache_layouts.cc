@@ -11,6 +11,8 @@
 namespace attn {
 namespace {
 
+// Letters of the logical cache in the order of its axes, and of each layout.
+constexpr std::string_view kAxes = "LBHNC";
 constexpr std::array<std::string_view, kNumCacheLayouts> kNames = {"LBHNC", "LBNHC", "LHBNC",
                                                                    "BLHNC", "BLNHC", "BHLNC"};
 
@@ -21,18 +23,6 @@ CacheLayouts default_preference() {
 
 bool contains(const CacheLayouts& list, CacheLayout layout) {
   return std::find(list.begin(), list.end(), layout) != list.end();
-}
-
-std::string printed(const std::vector<CacheLayouts>& declared) {
-  std::string text;
-  for (const CacheLayouts& layouts : declared) {
-    std::string names;
-    for (const CacheLayout layout : layouts) {
-      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", name(layout));
-    }
-    text += fmt::format("{}[{}]", text.empty() ? "" : ", ", names);
-  }
-  return text;
 }
 
 CacheLayouts by_votes(const std::vector<CacheLayouts>& declared) {
@@ -64,6 +54,45 @@ std::optional<CacheLayout> cache_layout_from_name(std::string_view name) {
   return static_cast<CacheLayout>(found - kNames.begin());
 }
 
+std::array<int, 5> stride_order(CacheLayout layout) {
+  std::array<int, 5> order{};
+  std::transform(name(layout).begin(), name(layout).end(), order.begin(),
+                 [](char axis) { return static_cast<int>(kAxes.find(axis)); });
+  return order;
+}
+
+std::array<int, 4> layer_view_order(CacheLayout layout) {
+  std::array<int, 4> order{};
+  auto next = order.begin();
+  for (const int axis : stride_order(layout)) {
+    if (axis != 0) *next++ = axis - 1;
+  }
+  return order;
+}
+
+bool is_layer_compact(CacheLayout layout) { return name(layout).starts_with("L"); }
+bool is_block_compact(CacheLayout layout) {
+  return name(layout).starts_with("LB") || name(layout).starts_with("BL");
+}
+bool is_block_contiguous(CacheLayout layout) { return name(layout).ends_with("HNC"); }
+bool is_block_outermost(CacheLayout layout) { return name(layout).starts_with("B"); }
+
+std::string to_string(const CacheLayouts& layouts) {
+  std::string names;
+  for (const CacheLayout layout : layouts) {
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", name(layout));
+  }
+  return fmt::format("[{}]", names);
+}
+
+std::string to_string(std::span<const CacheLayouts> supported) {
+  std::string lists;
+  for (const CacheLayouts& layouts : supported) {
+    lists += fmt::format("{}{}", lists.empty() ? "" : ", ", to_string(layouts));
+  }
+  return fmt::format("[{}]", lists);
+}
+
 CacheLayouts common_cache_layouts(std::span<const std::optional<CacheLayouts>> declared) {
   std::vector<CacheLayouts> given;
   for (const std::optional<CacheLayouts>& layouts : declared) {
@@ -73,11 +102,11 @@ CacheLayouts common_cache_layouts(std::span<const std::optional<CacheLayouts>> d
   const bool all_equal = std::all_of(given.begin(), given.end(), [&](const CacheLayouts& layouts) {
     return layouts == given.front();
   });
-  const CacheLayouts common = all_equal ? given.front() : by_votes(given);
+  CacheLayouts common = all_equal ? given.front() : by_votes(given);
   if (common.empty()) {
-    throw VllmError(
-        "ValueError",
-        fmt::format("No KV cache layout satisfies every supported set: [{}].", printed(given)));
+    throw VllmError("ValueError",
+                    fmt::format("No KV cache layout satisfies every supported set: {}.",
+                                to_string(std::span<const CacheLayouts>(given))));
   }
   return common;
 }

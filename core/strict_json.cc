@@ -150,6 +150,8 @@ std::vector<JsonNode> JsonNode::elements() const {
 bool JsonNode::is_null() const { return value_->is_null(); }
 bool JsonNode::is_string() const { return value_->is_string(); }
 bool JsonNode::is_object() const { return value_->is_object(); }
+bool JsonNode::is_array() const { return value_->is_array(); }
+bool JsonNode::is_boolean() const { return value_->is_boolean(); }
 
 std::string JsonNode::string() const {
   if (!value_->is_string()) fail("a string");

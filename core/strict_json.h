@@ -44,6 +44,8 @@ class JsonNode {
   bool is_null() const;
   bool is_string() const;
   bool is_object() const;
+  bool is_array() const;
+  bool is_boolean() const;
 
   // Scalars. An integer is written without fraction and exponent. A real is a string that
   // parse_hex_float takes; a number is what JSON calls so.

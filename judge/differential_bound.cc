@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "judge/bound_terms.h"
+#include "judge/operand_error.h"
 #include "judge/row_values.h"
 #include "judge/state_bound.h"
 #include "judge/summation_depth.h"
@@ -66,8 +67,7 @@ DifferentialBound::DifferentialBound(const DifferentialOp& op, const Arithmetic&
       arithmetic_(arithmetic),
       side_(without_output_rounding(arithmetic), bound_terms(op.attention)),
       u_(unit_roundoff(arithmetic.vector)),
-      omega_(arithmetic.flush ? smallest_normal(arithmetic.vector)
-                              : half_quantum(arithmetic.vector)) {}
+      omega_(underflow(arithmetic, arithmetic.vector)) {}
 
 RowError DifferentialBound::row(const Expectation& expected, std::int64_t token, std::int64_t head,
                                 std::span<double> bounds) const {

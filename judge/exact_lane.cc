@@ -50,6 +50,11 @@ bool caps_inexactly(const AttentionProblem& problem, const Arithmetic& arithmeti
   return op != nullptr && op->logits_soft_cap != 0.0 && arithmetic.cap_abs != 0.0;
 }
 
+bool is_power_of_two(double x) {
+  int exponent = 0;
+  return std::frexp(x, &exponent) == 0.5;
+}
+
 bool is_binary32_or_64(NumberFormat format) {
   return format == NumberFormat::kF32 || format == NumberFormat::kF64;
 }
@@ -61,6 +66,7 @@ double integers_of(const Summation& sum) {
 
 // Keys up to which a weight of 1, or of 1/n when normalised, survives its rounding.
 double keys_of(const Rounding& p, bool normalized) {
+  if (!is_power_of_two(p.scale)) return 0.0;
   if (p.type == NumberFormat::kExact) return 0x1p20;
   if (p.scale > largest_finite(p.type) || p.scale < smallest_normal(p.type)) return 0.0;
   return normalized ? p.scale / smallest_normal(p.type) : 0x1p20;
@@ -81,7 +87,7 @@ ExactLane::ExactLane(const AttentionProblem& problem, const Arithmetic& a,
               a.p_roundings == 0 && is_binary32_or_64(a.vector) && is_binary32_or_64(a.pv.type) &&
               is_binary32_or_64(a.sum.type) && embeds(value_type_, a.value.type) &&
               embeds(value_type_, a.pv.type) && embeds(value_type_, a.vector) &&
-              a.out.type == format_of(out_type);
+              a.value.scale == 1.0 && a.out.scale == 1.0 && a.out.type == format_of(out_type);
   const std::pair<bool, NumberFormat> flushes[] = {
       {a.flush, a.vector}, {a.value.flush, a.value.type}, {a.out.flush, a.out.type}};
   for (const auto& [flush, format] : flushes) {
@@ -126,9 +132,8 @@ bool ExactLane::row(std::int64_t token, std::int64_t head, std::span<const doubl
   }
   if (!eligible_ || !is_zero_row(token, head)) return false;
   const double visible = value_at(sums_row_, token, head, kRowVisible);
-  int exponent = 0;
-  const bool power = std::frexp(visible, &exponent) == 0.5;
-  if (visible != 1.0 && !(integer_values_ && power && visible <= largest_keys_)) return false;
+  if (!(visible <= largest_keys_)) return false;
+  if (visible != 1.0 && !(integer_values_ && is_power_of_two(visible))) return false;
   for (std::size_t j = 0; j < out.size(); ++j) {
     const double sizes = value_at(sums_v_, token, head, static_cast<std::int64_t>(j));
     if (!is_exact(out[j], visible, sizes, exact[j])) return false;

@@ -36,16 +36,19 @@ void Figures::add_with_specials(const PolicyRow& row) {
       actual.push_back(a);
       if (!row.magnitudes.empty()) magnitudes.push_back(row.magnitudes[j]);
       if (!row.naive.empty()) naive.push_back(row.naive[j]);
-    } else if (e != a && !(std::isnan(e) && std::isnan(a))) {
-      policies_.add_wrong_special();
+      continue;
     }
+    ++left_out_;
+    if (e != a && !(std::isnan(e) && std::isnan(a))) policies_.add_wrong_special();
   }
   add_finite({expected, actual, magnitudes, naive, row.visible});
 }
 
 void Figures::write_to(Judgement& judgement) const {
-  judgement.telemetry = telemetry_.result();
-  judgement.policies = policies_.verdicts(*judgement.telemetry);
+  Telemetry telemetry = telemetry_.result();
+  telemetry.left_out = left_out_;
+  judgement.policies = policies_.verdicts(telemetry);
+  if (policies_.elements() > 0) judgement.telemetry = telemetry;
 }
 
 }  // namespace attn::judge

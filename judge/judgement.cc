@@ -41,21 +41,6 @@ Arithmetic with_codes(Arithmetic arithmetic, double scale) {
   return arithmetic;
 }
 
-bool is_write(const AttentionProblem& problem) {
-  return problem.kind() == OpKind::kCacheWrite || problem.kind() == OpKind::kMlaCacheWrite;
-}
-
-void judge_caches(const std::vector<TensorPair>& pairs, Judgement& judgement, Gates& gates) {
-  for (const TensorPair& pair : pairs) {
-    judgement.tensors.push_back(compare_bits(pair.name, pair.expected, pair.actual));
-    const TensorComparison& result = judgement.tensors.back();
-    if (result.over == 0) continue;
-    gates.fail(Gate::kExact, fmt::format("{}[{}] is {}, expected exactly {}", pair.name,
-                                         fmt::join(result.worst.at, ","), result.worst.actual,
-                                         result.worst.expected));
-  }
-}
-
 // Why a run that passed every gate proves nothing; empty when it does. An answer that is the same
 // everywhere comes about by accident, unless it is a single row.
 template <class Rows>
@@ -66,9 +51,10 @@ std::string mistrust(const Judgement& judgement, const Rows& rows, bool all_empt
     return fmt::format("{} of {} rows have no bound", judgement.vacuous_rows, judgement.rows);
   }
   if (rows.expects_zero()) return "the expected answer is 0 everywhere";
-  return rows.expects_a_constant() && judgement.rows > 1
-             ? "the expected answer is the same everywhere"
-             : "";
+  if (rows.expects_a_constant() && judgement.rows > 1) {
+    return "the expected answer is the same everywhere";
+  }
+  return rows.zeros_pass() ? "zeros would pass: no element is larger than its bound" : "";
 }
 
 void conclude(const Gates& gates, const std::string& mistrusted, Judgement& judgement) {
@@ -80,17 +66,6 @@ void conclude(const Gates& gates, const std::string& mistrusted, Judgement& judg
     judgement.verdict = Verdict::kMistrusted;
     judgement.reason = mistrusted;
   }
-}
-
-TensorView named_sum(const ConditioningSums& sums, std::string_view name) {
-  const std::pair<std::string_view, const TensorView*> all[] = {
-      {"cond_pv", &sums.pv}, {"cond_pav", &sums.pav}, {"cond_puv", &sums.puv},
-      {"cond_v", &sums.v},   {"cond_row", &sums.row}, {"cond_o", &sums.o},
-      {"cond_ix", &sums.ix}};
-  for (const auto& [known, view] : all) {
-    if (known == name) return *view;
-  }
-  return {};
 }
 
 bool fits(const TensorView& view, const std::vector<std::int64_t>& shape) {
@@ -110,7 +85,9 @@ void require_expectation(const AttentionProblem& problem, const Expectation& exp
     }
   }
   for (const OutputSpec& spec : conditioning_specs(problem)) {
-    const TensorView view = named_sum(expectation.sums, spec.name);
+    const auto* sum = std::find_if(std::begin(kNamedSums), std::end(kNamedSums),
+                                   [&](const NamedSum& known) { return known.name == spec.name; });
+    const TensorView& view = expectation.sums.*sum->view;
     if (!fits(view, spec.shape)) {
       throw Error(fmt::format("the expectation's {} is {}, expected [{}]", spec.name,
                               to_string(view), fmt::join(spec.shape, ",")));
@@ -129,36 +106,71 @@ void require_naive(const TensorView& naive, const Expectation& expectation) {
   }
 }
 
-}  // namespace
+// Tensors of an answer next to the expected ones, checked, and the contract of the answer.
+struct PairedAnswer {
+  PairedAnswer(const AttentionProblem& p, const ExpectedAnswer& e, const ActualAnswer& a,
+               const JudgeOptions& o)
+      : problem(p), expected(e.expectation), actual(a), options(o), pairs(answer_pairs(p, e, a)) {
+    require_expectation(problem, expected);
+    require_naive(options.naive, expected);
+    arithmetic = with_types_of(options.contract, pairs);
+  }
 
-Judgement judge_by(const BoundSources& bounds, const AttentionProblem& problem,
-                   const ExpectedAnswer& expected, const ActualAnswer& actual,
-                   const JudgeOptions& options) {
-  const std::vector<TensorPair> pairs = answer_pairs(problem, expected, actual);
-  Judgement judgement;
+  const AttentionProblem& problem;
+  const Expectation& expected;
+  const ActualAnswer& actual;
+  const JudgeOptions& options;
+  std::vector<TensorPair> pairs;
+  Arithmetic arithmetic;
+};
+
+Gates gates_of(const ActualAnswer& actual) {
   Gates gates;
   if (!actual.canary_damage.empty()) gates.fail(Gate::kCanary, actual.canary_damage);
-  if (is_write(problem)) {
-    judge_caches(pairs, judgement, gates);
-    conclude(gates, "", judgement);
-    return judgement;
+  return gates;
+}
+
+Judgement judge_caches(const std::vector<TensorPair>& pairs, const ActualAnswer& actual) {
+  Judgement judgement;
+  Gates gates = gates_of(actual);
+  for (const TensorPair& pair : pairs) {
+    judgement.tensors.push_back(compare_bits(pair.name, pair.expected, pair.actual));
+    const TensorComparison& result = judgement.tensors.back();
+    if (result.over == 0) continue;
+    gates.fail(Gate::kExact, fmt::format("{}[{}] is {}, expected exactly {}", pair.name,
+                                         fmt::join(result.worst.at, ","), result.worst.actual,
+                                         result.worst.expected));
   }
-  require_naive(options.naive, expected.expectation);
-  if (problem.kind() == OpKind::kIndexer) {
-    LogitsJudge logits(bounds, *find(pairs, "logits"));
+  conclude(gates, "", judgement);
+  return judgement;
+}
+
+Judgement judge_paired(const BoundSources& bounds, const PairedAnswer& answer) {
+  Judgement judgement;
+  Gates gates = gates_of(answer.actual);
+  if (answer.problem.kind() == OpKind::kIndexer) {
+    LogitsJudge logits(bounds, *find(answer.pairs, "logits"));
     logits.run();
     logits.write_to(judgement, gates);
     conclude(gates, mistrust(judgement, logits, false), judgement);
     return judgement;
   }
-  const Arithmetic arithmetic = with_types_of(options.contract, pairs);
-  RowJudge rows(bounds, problem, expected.expectation, arithmetic, pairs, actual.lse_form, options);
+  RowJudge rows(bounds, answer.problem, answer.expected, answer.arithmetic, answer.pairs,
+                answer.actual.lse_form, answer.options);
   rows.run();
   rows.write_to(judgement, gates);
-  const TensorView& out = expected.expectation.out;
+  const TensorView& out = answer.expected.out;
   const bool all_empty = rows.empty_rows() == out.shape[0] * out.shape[1];
   conclude(gates, mistrust(judgement, rows, all_empty), judgement);
   return judgement;
+}
+
+}  // namespace
+
+Judgement judge_by(const BoundSources& bounds, const AttentionProblem& problem,
+                   const ExpectedAnswer& expected, const ActualAnswer& actual,
+                   const JudgeOptions& options) {
+  return judge_paired(bounds, PairedAnswer(problem, expected, actual, options));
 }
 
 }  // namespace judge
@@ -166,20 +178,19 @@ Judgement judge_by(const BoundSources& bounds, const AttentionProblem& problem,
 Judgement judge_answer(const AttentionProblem& problem, const ExpectedAnswer& expected,
                        const ActualAnswer& actual, const JudgeOptions& options) {
   using judge::CertifiedBounds;
-  if (judge::is_write(problem)) return judge::judge_by({}, problem, expected, actual, options);
-  const std::vector<judge::TensorPair> pairs = judge::answer_pairs(problem, expected, actual);
-  judge::require_expectation(problem, expected.expectation);
-  const Arithmetic arithmetic = judge::with_types_of(options.contract, pairs);
-  const CertifiedBounds answer(problem, arithmetic, expected.expectation);
+  if (problem.kind() == OpKind::kCacheWrite || problem.kind() == OpKind::kMlaCacheWrite) {
+    return judge::judge_caches(judge::answer_pairs(problem, expected, actual), actual);
+  }
+  const judge::PairedAnswer paired(problem, expected, actual, options);
+  const CertifiedBounds answer(problem, paired.arithmetic, expected.expectation);
   const CertifiedBounds own(problem, with_stored_type(resolve(expected.contract), DType::kF64),
                             expected.expectation);
   std::optional<CertifiedBounds> codes;
-  if (judge::find(pairs, "out_codes") != nullptr) {
-    codes.emplace(problem, judge::with_codes(arithmetic, judge::output_scale(problem)),
+  if (judge::find(paired.pairs, "out_codes") != nullptr) {
+    codes.emplace(problem, judge::with_codes(paired.arithmetic, judge::output_scale(problem)),
                   expected.expectation);
   }
-  return judge::judge_by({&answer, codes ? &*codes : nullptr, &own}, problem, expected, actual,
-                         options);
+  return judge::judge_paired({&answer, codes ? &*codes : nullptr, &own}, paired);
 }
 
 }  // namespace attn

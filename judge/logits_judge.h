@@ -18,6 +18,7 @@ class LogitsJudge {
   void write_to(Judgement& judgement, Gates& gates) const;
   bool expects_a_constant() const { return figures_.expects_a_constant(); }
   bool expects_zero() const { return figures_.expects_zero(); }
+  bool zeros_pass() const { return rows_.zeros_pass(); }
 
  private:
   void add_row(std::int64_t token);

@@ -45,6 +45,7 @@ class PolicyTally {
   // NaN or infinity where another value is expected: no policy passes.
   void add_wrong_special() { wrong_special_ = true; }
 
+  std::int64_t elements() const { return elements_; }
   // Several elements are expected, all of the same value.
   bool expects_a_constant() const { return elements_ > 1 && expected_.low == expected_.high; }
   bool expects_zero() const {

@@ -53,7 +53,7 @@ struct BoundSources {
   const RowBounds* expectation = nullptr;
 };
 
-// judge_answer() with bounds from elsewhere; operations that are compared bit for bit ask none.
+// judge_answer() with bounds from elsewhere; not of operations that are compared bit for bit.
 Judgement judge_by(const BoundSources& bounds, const AttentionProblem& problem,
                    const ExpectedAnswer& expected, const ActualAnswer& actual,
                    const JudgeOptions& options);

@@ -5,18 +5,20 @@
 #include <cmath>
 #include <utility>
 
+#include "judge/row_values.h"
+
 namespace attn::judge {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-WorstElement element_of(const ComparedRow& row, std::size_t j, double bound) {
+WorstElement element_of(const ComparedRow& row, std::size_t j) {
   WorstElement element;
   element.at.assign(row.at.begin(), row.at.end());
   element.at.push_back(row.first + static_cast<std::int64_t>(j));
-  element.expected = row.expected[j];
-  element.actual = row.actual[j];
-  element.bound = bound;
+  element.expected = without_nan_sign(row.expected[j]);
+  element.actual = without_nan_sign(row.actual[j]);
+  element.bound = row.allowed[j];
   return element;
 }
 
@@ -69,9 +71,18 @@ RowComparison::RowComparison(std::string name, double largest) : largest_(larges
 
 void RowComparison::add(const ComparedRow& row) {
   result_.elements += static_cast<std::int64_t>(row.expected.size());
+  if (!refuses_zeros_) look_for_zeros(row);
   const Glance glance = glance_at(row);
   if (glance.clean && glance.ratio <= result_.ratio) return;
   for (std::size_t j = 0; j < row.expected.size(); ++j) judge_element(row, j);
+}
+
+void RowComparison::look_for_zeros(const ComparedRow& row) {
+  for (std::size_t j = 0; j < row.expected.size(); ++j) {
+    if (!std::isfinite(row.expected[j])) continue;
+    refuses_zeros_ |= std::fabs(row.expected[j]) > row.allowed[j];
+    allows_errors_ |= row.allowed[j] > 0.0;
+  }
 }
 
 void RowComparison::judge_element(const ComparedRow& row, std::size_t j) {
@@ -83,7 +94,7 @@ void RowComparison::judge_element(const ComparedRow& row, std::size_t j) {
   if (!std::isfinite(expected) || !std::isfinite(actual)) {
     if (!special_fits(expected, actual, reach, largest_)) {
       ++result_.over;
-      fail(Gate::kNonfinite, kInf, row, j, 0.0);
+      fail(Gate::kNonfinite, kInf, row, j);
     }
     return;
   }
@@ -91,24 +102,25 @@ void RowComparison::judge_element(const ComparedRow& row, std::size_t j) {
   const bool within = error <= allowed;
   const double limit = limit_of(row.hull, allowed);
   const bool inside = size <= limit;
-  if (within && inside) return note(quotient(error, allowed), row, j, allowed);
+  const double ratio = quotient(error, allowed);
+  if (within && inside) return note(ratio, row, j);
   if (special_fits(expected, actual, reach, largest_)) return;  // clamped
   ++result_.over;
-  if (!inside) fail(Gate::kHull, quotient(size, limit), row, j, limit);
-  if (!within) fail(row.gate, quotient(error, allowed), row, j, allowed);
+  if (!inside) fail(Gate::kHull, allowed < kInf ? ratio : quotient(size, limit), row, j);
+  if (!within) fail(row.gate, ratio, row, j);
 }
 
-void RowComparison::note(double ratio, const ComparedRow& row, std::size_t j, double bound) {
+void RowComparison::note(double ratio, const ComparedRow& row, std::size_t j) {
   if (!(ratio > result_.ratio)) return;
   result_.ratio = ratio;
-  result_.worst = element_of(row, j, bound);
+  result_.worst = element_of(row, j);
 }
 
-void RowComparison::fail(Gate gate, double ratio, const ComparedRow& row, std::size_t j,
-                         double bound) {
-  note(ratio, row, j, bound);
+void RowComparison::fail(Gate gate, double ratio, const ComparedRow& row, std::size_t j) {
+  note(ratio, row, j);
   std::optional<Failure>& worst = failures_[static_cast<std::size_t>(gate)];
-  if (!worst || ratio > worst->ratio) worst = Failure{ratio, element_of(row, j, bound)};
+  if (worst && !(ratio > worst->ratio)) return;
+  worst = Failure{ratio, limit_of(row.hull, row.allowed[j]), element_of(row, j)};
 }
 
 std::string RowComparison::reason(Gate gate, const Failure& failure) const {
@@ -124,7 +136,7 @@ std::string RowComparison::reason(Gate gate, const Failure& failure) const {
       return fmt::format("{} is {}, expected exactly {}", where, worst.actual, worst.expected);
     case Gate::kHull:
       return fmt::format("{} is {}, outside the hull of its values, {:.6g}", where, worst.actual,
-                         worst.bound);
+                         failure.limit);
     case Gate::kStrict:
       return fmt::format("{} is off by {:.3g} times what is probable", where, failure.ratio);
     default:

@@ -39,20 +39,26 @@ class RowComparison {
   // What the gates say of this tensor, by their worst elements.
   void report_to(Gates& gates) const;
   const TensorComparison& result() const { return result_; }
+  // Whether zeros would pass, and not because the answer is known to be zero: no finite element is
+  // larger than what is allowed of it.
+  bool zeros_pass() const { return allows_errors_ && !refuses_zeros_; }
 
  private:
   struct Failure {
     double ratio;
+    double limit;  // of |actual|, by the hull
     WorstElement element;
   };
 
-  void note(double ratio, const ComparedRow& row, std::size_t j, double bound);
+  void look_for_zeros(const ComparedRow& row);
   void judge_element(const ComparedRow& row, std::size_t j);
-  void fail(Gate gate, double ratio, const ComparedRow& row, std::size_t j, double bound);
+  void note(double ratio, const ComparedRow& row, std::size_t j);
+  void fail(Gate gate, double ratio, const ComparedRow& row, std::size_t j);
   std::string reason(Gate gate, const Failure& failure) const;
 
   TensorComparison result_;
   double largest_;
+  bool allows_errors_ = false, refuses_zeros_ = false;
   std::array<std::optional<Failure>, kNumGates> failures_;
 };
 

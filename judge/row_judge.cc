@@ -1,7 +1,6 @@
 #include "judge/row_judge.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -12,8 +11,6 @@ namespace attn::judge {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-std::array<std::int64_t, 2> place(std::int64_t token, std::int64_t head) { return {token, head}; }
 
 // Both ends of what is allowed saturate, too: far beyond the largest value only that is right.
 void clamp_element(double largest, double& expected, double& allowed) {
@@ -77,7 +74,7 @@ void RowJudge::run() {
 
 // What a source allows of every element beside the expectation's own error, which is in own_.
 void RowJudge::allow(const RowBounds& source, Row& row, std::vector<double>& allowed) {
-  row.error = source.row(row.token, row.head, allowed);
+  row.error = source.row(row.token(), row.head(), allowed);
   double* to = allowed.data();
   const double* own = own_.data();
   for (std::size_t j = 0; j < allowed.size(); ++j) to[j] = to[j] * kBoundSlack + own[j];
@@ -85,8 +82,7 @@ void RowJudge::allow(const RowBounds& source, Row& row, std::vector<double>& all
 
 void RowJudge::add_row(std::int64_t token, std::int64_t head) {
   Row row;
-  row.token = token;
-  row.head = head;
+  row.at = {token, head};
   read_row(expectation_.out, 0, expectation_.out.shape[2], expected_.data(), token, head);
   const RowError own = bounds_.expectation->row(token, head, own_);
   allow(*bounds_.answer, row, allowed_);
@@ -99,20 +95,17 @@ void RowJudge::add_row(std::int64_t token, std::int64_t head) {
   count(row);
 }
 
+// The row at hand next to what is allowed of it: nothing, when it sees no key.
+ComparedRow RowJudge::held(const Row& row, double hull) const {
+  if (row.empty) return {row.at, 0, expected_, actual_, zeros_, kInf, Gate::kEmptyRows};
+  return {row.at, 0, expected_, actual_, allowed_, hull, Gate::kBound};
+}
+
 void RowJudge::add_out(Row& row) {
   const std::int64_t size = out_->actual.shape[2];
-  read_row(out_->actual, 0, size, actual_.data(), row.token, row.head);
-  const std::array<std::int64_t, 2> at = place(row.token, row.head);
-  ComparedRow compared;
-  compared.at = at;
-  compared.expected = expected_;
-  compared.actual = actual_;
-  compared.allowed = allowed_;
-  compared.hull = row.error.hull;
-  if (row.empty) {
-    compared.allowed = zeros_;
-    compared.gate = Gate::kEmptyRows;
-  } else if (lane_->row(row.token, row.head, expected_, exact_)) {
+  read_row(out_->actual, 0, size, actual_.data(), row.token(), row.head());
+  ComparedRow compared = held(row, row.error.hull);
+  if (!row.empty && lane_->row(row.token(), row.head(), expected_, exact_)) {
     compared.expected = exact_;
     compared.allowed = zeros_;
     compared.gate = Gate::kExact;
@@ -141,24 +134,19 @@ void RowJudge::add_lse(Row& row, double allowed) {
     row.bounded = false;
     return;
   }
-  lse_rows_->add(row.token, row.head, allowed, row.empty);
-  if (!row.empty && std::isfinite(lse_rows_->expected(row.token, row.head))) {
+  lse_rows_->add(row.token(), row.head(), allowed, row.empty);
+  if (!row.empty && std::isfinite(lse_rows_->expected(row.token(), row.head()))) {
     row.bounded &= allowed < kInf;
   }
 }
 
 void RowJudge::add_strict(const Row& row) {
-  const RowError error = bounds_.answer->probable_row(row.token, row.head, allowed_);
+  const RowError error = bounds_.answer->probable_row(row.token(), row.head(), allowed_);
   if (!error.vacuous.empty()) return;
   for (std::size_t j = 0; j < allowed_.size(); ++j) {
     allowed_[j] = allowed_[j] * kBoundSlack + own_[j];
   }
-  const std::array<std::int64_t, 2> at = place(row.token, row.head);
-  ComparedRow compared;
-  compared.at = at;
-  compared.expected = expected_;
-  compared.actual = actual_;
-  compared.allowed = allowed_;
+  ComparedRow compared = held(row, kInf);
   compared.gate = Gate::kStrict;
   strict_rows_->add(compared);
 }
@@ -167,20 +155,12 @@ void RowJudge::add_codes(Row& row) {
   Row coded = row;
   allow(*bounds_.codes, coded, allowed_);
   const double largest = largest_finite(NumberFormat::kF8E4M3FN) * output_scale_;
-  read_row(codes_->actual, 0, codes_->actual.shape[2], actual_.data(), row.token, row.head);
+  read_row(codes_->actual, 0, codes_->actual.shape[2], actual_.data(), row.token(), row.head());
   for (std::size_t j = 0; j < actual_.size(); ++j) {
     actual_[j] *= output_scale_;
     if (!std::isnan(expected_[j])) clamp_element(largest, expected_[j], allowed_[j]);
   }
-  const std::array<std::int64_t, 2> at = place(row.token, row.head);
-  ComparedRow compared;
-  compared.at = at;
-  compared.expected = expected_;
-  compared.actual = actual_;
-  compared.allowed = row.empty ? zeros_ : allowed_;
-  compared.hull = row.empty ? kInf : coded.error.hull;
-  compared.gate = row.empty ? Gate::kEmptyRows : Gate::kBound;
-  compare(*code_rows_, compared, row);
+  compare(*code_rows_, held(row, coded.error.hull), row);
 }
 
 void RowJudge::add_figures(const Row& row) {
@@ -188,12 +168,13 @@ void RowJudge::add_figures(const Row& row) {
   const std::int64_t size = out_->actual.shape[2];
   const ConditioningSums& sums = expectation_.sums;
   if (sums.pv.present() && sums.pv.rank == 3) {
-    read_row(sums.pv, 0, size, magnitudes_.data(), row.token, row.head);
+    read_row(sums.pv, 0, size, magnitudes_.data(), row.token(), row.head());
     figures.magnitudes = magnitudes_;
-    if (sums.row.present()) figures.visible = value_at(sums.row, row.token, row.head, kRowVisible);
+    if (sums.row.present())
+      figures.visible = value_at(sums.row, row.token(), row.head(), kRowVisible);
   }
   if (options_.naive.present()) {
-    read_row(options_.naive, 0, size, naive_.data(), row.token, row.head);
+    read_row(options_.naive, 0, size, naive_.data(), row.token(), row.head());
     figures.naive = naive_;
   }
   figures_->add(figures);
@@ -206,7 +187,7 @@ void RowJudge::count(const Row& row) {
   }
   const bool finite_out = std::any_of(expected_.begin(), expected_.end(),
                                       [](double value) { return std::isfinite(value); });
-  const bool finite_lse = lse_rows_ && std::isfinite(lse_rows_->expected(row.token, row.head));
+  const bool finite_lse = lse_rows_ && std::isfinite(lse_rows_->expected(row.token(), row.head()));
   if (!finite_out && !finite_lse) return;
   ++rows_;
   if (!row.bounded) ++vacuous_rows_;

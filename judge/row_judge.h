@@ -2,6 +2,7 @@
 // after the other.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -33,19 +34,24 @@ class RowJudge {
   void write_to(Judgement& judgement, Gates& gates) const;
   bool expects_a_constant() const { return figures_ && figures_->expects_a_constant(); }
   bool expects_zero() const { return figures_ && figures_->expects_zero(); }
+  bool zeros_pass() const { return out_rows_ && out_rows_->zeros_pass(); }
   std::int64_t empty_rows() const { return empty_rows_; }
 
  private:
   struct Row {
-    std::int64_t token = 0, head = 0;
+    std::array<std::int64_t, 2> at{};
     RowError error;  // of the answer
     bool empty = false;
     bool bounded = true;  // every finite element is held to something
     bool out_of_range = false;
+
+    std::int64_t token() const { return at[0]; }
+    std::int64_t head() const { return at[1]; }
   };
 
   void add_row(std::int64_t token, std::int64_t head);
   void allow(const RowBounds& source, Row& row, std::vector<double>& allowed);
+  ComparedRow held(const Row& row, double hull) const;
   static void compare(RowComparison& rows, const ComparedRow& compared, Row& row);
   void add_out(Row& row);
   void add_lse(Row& row, double allowed);

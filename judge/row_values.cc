@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace attn::judge {
@@ -54,5 +55,7 @@ void read_values(const std::byte* from, DType type, std::int64_t stride_bytes, s
     values[i] = decode(type, load_code(type, from + i * stride_bytes));
   }
 }
+
+double without_nan_sign(double value) { return std::isnan(value) ? std::fabs(value) : value; }
 
 }  // namespace attn::judge

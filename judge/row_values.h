@@ -11,6 +11,9 @@ namespace attn::judge {
 void read_values(const std::byte* from, DType type, std::int64_t stride_bytes, std::int64_t count,
                  double* values);
 
+// A NaN without its sign, which says nothing and is printed where there is one.
+double without_nan_sign(double value);
+
 // Elements [first, first + count) of view[index..., :].
 template <class... Index>
 void read_row(const TensorView& view, std::int64_t first, std::int64_t count, double* values,

@@ -5,6 +5,7 @@
 
 #include "attn/error.h"
 #include "attn/verdict.h"
+#include "judge/row_values.h"
 
 namespace attn {
 namespace {
@@ -90,6 +91,8 @@ TensorComparison compare(const std::string& name, const TensorView& expected,
     if (r > result.ratio) {
       result.ratio = r;
       element_here.at = indices.at();
+      element_here.expected = judge::without_nan_sign(element_here.expected);
+      element_here.actual = judge::without_nan_sign(element_here.actual);
       result.worst = element_here;
     }
   }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "attn/arithmetic.h"
-#include "attn/random.h"
 #include "attn/reference.h"
+#include "property_tests/draws.h"
 #include "property_tests/hand_row.h"
 #include "property_tests/judged_tensors.h"
 #include "property_tests/model_answer.h"
@@ -20,21 +20,9 @@ namespace {
 
 constexpr int kPatience = 120;  // steps without a better problem before a new start
 
-// One number after the other.
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : seed_(seed) {}
-
-  std::uint64_t word() { return derived_seed(seed_, count_++); }
-  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(word() >> 1) % n; }
-  bool one_in(std::int64_t n) { return below(n) == 0; }
-  double even() { return static_cast<double>(word() >> 11) * 0x1p-52 - 1.0; }  // [-1, 1)
-  double power() { return std::exp2(static_cast<double>(below(28)) - 24.0); }  // 2^-24 .. 2^3
-
- private:
-  std::uint64_t seed_;
-  std::uint64_t count_ = 0;
-};
+double drawn_power(Draws& draws) {  // 2^-24 .. 2^3
+  return std::exp2(static_cast<double>(draws.below(28)) - 24.0);
+}
 
 // A problem and a kernel.
 struct Point {
@@ -173,10 +161,10 @@ class Climber {
         x *= draws_.one_in(2) ? 2.0 : 0.5;
         return;
       case 4:
-        x += draws_.even() * draws_.power();
+        x += draws_.even() * drawn_power(draws_);
         return;
       default:
-        x *= 1.0 + draws_.even() * draws_.power();
+        x *= 1.0 + draws_.even() * drawn_power(draws_);
         return;
     }
   }

@@ -8,31 +8,16 @@
 #include <vector>
 
 #include "attn/arithmetic.h"
-#include "attn/random.h"
+#include "property_tests/draws.h"
 
 namespace attn::property_tests {
 namespace {
 
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : seed_(seed) {}
-
-  std::uint64_t below(std::uint64_t n) { return (derived_seed(seed_, count_++) >> 1) % n; }
-  bool seldom() { return below(5) == 0; }
-  template <class T, std::size_t n>
-  T one_of(const T (&values)[n]) {
-    return values[below(n)];
-  }
-
- private:
-  std::uint64_t seed_;
-  std::uint64_t count_ = 0;
-};
-
 std::string merged_parts(Draws& draws) {
-  const std::uint64_t splits = 2 + draws.below(6);
-  const std::uint64_t depths[] = {1, splits - 1,
-                                  static_cast<std::uint64_t>(std::bit_width(splits - 1))};
+  const std::int64_t splits = 2 + draws.below(6);
+  const std::int64_t depths[] = {
+      1, splits - 1,
+      static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(splits - 1)))};
   constexpr const char* kKinds[] = {"acc", "lse"};
   constexpr const char* kParts[] = {"exact", "f32", "f16", "bf16"};
   return fmt::format(R"("splits":{},"merge":{{"kind":"{}","depth":{},"part":"{}","lse":"f32"}})",
@@ -98,16 +83,17 @@ std::string logits(Draws& draws) {
 PrecisionContract draw_contract(std::uint64_t seed) {
   Draws draws(seed);
   const std::vector<std::string_view> names = contract_names();
-  PrecisionContract contract{std::string(names[draws.below(names.size())])};
-  if (draws.below(2) == 0) return contract;
+  PrecisionContract contract{std::string(
+      names[static_cast<std::size_t>(draws.below(static_cast<std::int64_t>(names.size())))])};
+  if (draws.one_in(2)) return contract;
   std::vector<std::string> fields;
-  if (draws.seldom()) fields.push_back(merged_parts(draws));
-  if (draws.seldom()) fields.push_back(weights(draws));
-  if (draws.seldom()) fields.push_back(sums(draws));
-  if (draws.seldom()) fields.push_back(exponentials(draws));
-  if (draws.seldom()) fields.push_back(operands(draws));
-  if (draws.seldom()) fields.push_back(logits(draws));
-  if (draws.seldom()) fields.emplace_back(R"("flush":true)");
+  if (draws.one_in(5)) fields.push_back(merged_parts(draws));
+  if (draws.one_in(5)) fields.push_back(weights(draws));
+  if (draws.one_in(5)) fields.push_back(sums(draws));
+  if (draws.one_in(5)) fields.push_back(exponentials(draws));
+  if (draws.one_in(5)) fields.push_back(operands(draws));
+  if (draws.one_in(5)) fields.push_back(logits(draws));
+  if (draws.one_in(5)) fields.emplace_back(R"("flush":true)");
   contract.overrides = fmt::format("{{{}}}", fmt::join(fields, ","));
   return contract;
 }

@@ -7,24 +7,18 @@
 
 #include "attn/error.h"
 #include "attn/problem.h"
+#include "judge/bound_terms.h"
 #include "property_tests/model_rows.h"
 #include "property_tests/model_scalars.h"
 
 namespace attn::property_tests {
 namespace {
 
-const ModelHooks kNoFault;
-
-// Merging takes parts as keys whose log-sum-exps are scores: nothing is scaled, and the parts may
-// be folded. The roundings of scores of base 2 are those of their conversion.
-Arithmetic of_merging(Arithmetic arithmetic, const MergeStatesOp& op) {
-  arithmetic.scale_roundings = 0;
-  arithmetic.logit_roundings = 0;
-  arithmetic.tile = 0;
-  arithmetic.splits = op.out_parts.shape[0];
-  arithmetic.merge_kind = MergeKind::kLse;
-  arithmetic.merge_depth = std::max<std::int64_t>(1, arithmetic.splits - 1);
-  return arithmetic;
+// The roundings of scores of base 2, and of wider ones, are those of their conversion.
+Arithmetic of_merging(const Arithmetic& arithmetic, const MergeStatesOp& op) {
+  Arithmetic merging = judge::merging_arithmetic(arithmetic, op);
+  merging.logit_roundings = 0;
+  return merging;
 }
 
 Tensors empty_answer(const Operation& operation, DType stored) {
@@ -53,7 +47,7 @@ class Answerer {
 
   void operator()(const AttentionOp& op) {
     const SoftwareModel model(arithmetic_, options_, hooks_);
-    AttentionRows rows(op, model, hooks_or_none());
+    AttentionRows rows(op, model);
     for_each_place(op, op.num_heads(), [&](const ModelPlace& place) {
       const std::int64_t kv_head = place.head / op.num_queries_per_kv();
       put(model, rows.row(place, kv_head, {kv_head}));
@@ -70,8 +64,6 @@ class Answerer {
   void operator()(const MlaCacheWriteOp&) { throw Error("mla_cache_write computes nothing"); }
 
  private:
-  const ModelHooks& hooks_or_none() const { return hooks_ != nullptr ? *hooks_ : kNoFault; }
-
   template <class Take>
   static void for_each_place(const AttentionOp& op, std::int64_t heads, const Take& take) {
     for (std::int64_t r = 0; r < op.num_reqs(); ++r) {
@@ -115,7 +107,7 @@ void Answerer::operator()(const DifferentialOp& op) {
   const NumberRounder vector(
       Rounding{arithmetic_.vector, RoundingMode::kNearest, 1.0, arithmetic_.flush});
   const NumberRounder out_rounder(arithmetic_.out);
-  AttentionRows rows(inner, model, hooks_or_none());
+  AttentionRows rows(inner, model);
   HostTensor& out = tensors_.at("out");
   const std::int64_t width = out.shape()[2];
   const auto size = static_cast<std::size_t>(width);

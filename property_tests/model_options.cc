@@ -7,29 +7,10 @@
 #include <numeric>
 
 #include "attn/random.h"
+#include "property_tests/draws.h"
 
 namespace attn::property_tests {
 namespace {
-
-// Draws one after the other.
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : seed_(seed) {}
-
-  std::int64_t below(std::int64_t n) {
-    const auto drawn = static_cast<std::int64_t>(derived_seed(seed_, count_++) >> 1);
-    return drawn % n;
-  }
-  bool yes() { return below(2) == 1; }
-  template <class T, std::size_t n>
-  T one_of(const T (&values)[n]) {
-    return values[below(static_cast<std::int64_t>(n))];
-  }
-
- private:
-  std::uint64_t seed_;
-  std::uint64_t count_ = 0;
-};
 
 // Cells of the grid of steps do not cut groups of a matrix step.
 std::int64_t whole_groups(const Arithmetic& arithmetic, std::int64_t tile) {
@@ -79,7 +60,9 @@ ModelOptions draw_model_options(std::uint64_t seed, const Arithmetic& arithmetic
   options.even_parts = draws.yes();
   options.merge = static_cast<MergeOrder>(draws.below(3));
   options.dot_order = static_cast<SumOrder>(draws.below(4));
-  options.key_order = static_cast<SumOrder>(draws.below(4));
+  constexpr SumOrder kOrdersOfKeys[] = {SumOrder::kForward, SumOrder::kBackward, SumOrder::kForward,
+                                        SumOrder::kMore};
+  options.key_order = draws.one_of(kOrdersOfKeys);
   options.exponent = draw_exponent(draws, arithmetic);
   options.flush_exp = draws.yes();
   const double lags[] = {0.0, 0.5, 1.0};

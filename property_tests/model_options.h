@@ -12,7 +12,8 @@ namespace attn::property_tests {
 // Errors that a contract allows beyond roundings: always the largest up or down, or drawn between.
 enum class Injection : std::uint8_t { kNone, kUp, kDown, kRandom };
 
-// Order of additions. kMore: more partial sums than declared, of contracts that declare one.
+// Order of additions. kChunks: each lane sums neighbours; of dot products only, as nobody knows how
+// many keys there will be. kMore: more partial sums than declared, of contracts that declare one.
 enum class SumOrder : std::uint8_t { kForward, kBackward, kChunks, kMore };
 
 // How the argument of an exponential is formed, of u and the maximum m.

@@ -20,9 +20,8 @@ void add_biases(const AttentionOp& op, const ModelPlace& place, std::int64_t key
 
 }  // namespace
 
-AttentionRows::AttentionRows(const AttentionOp& op, const SoftwareModel& model,
-                             const ModelHooks& hooks)
-    : op_(op), arithmetic_(model.arithmetic()), hooks_(hooks) {}
+AttentionRows::AttentionRows(const AttentionOp& op, const SoftwareModel& model)
+    : op_(op), arithmetic_(model.arithmetic()), hooks_(model.hooks()) {}
 
 const ModelMatrix& AttentionRows::keys(std::int64_t request, std::int64_t kv_head) {
   const auto [at, is_new] = keys_.try_emplace({request, kv_head});

@@ -29,7 +29,7 @@ struct ModelMatrix {
 // Of attention, and of the softmaxes of differential attention. A row it makes looks into it.
 class AttentionRows {
  public:
-  AttentionRows(const AttentionOp& op, const SoftwareModel& model, const ModelHooks& hooks);
+  AttentionRows(const AttentionOp& op, const SoftwareModel& model);
 
   // The row of `place` with keys of one KV head and the values of others, side by side.
   ModelRow row(const ModelPlace& place, std::int64_t key_head,

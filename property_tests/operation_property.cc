@@ -266,10 +266,10 @@ std::string test_name() {
 
 std::string replay_line(const std::string& smallest) {
   const rc::detail::TestParams& params = rc::detail::configuration().testParams;
-  return fmt::format(
-      "replay: RC_PARAMS=\"seed={} max_success={} max_size={}\" attn_property_tests_run "
-      "--gtest_filter={} # {}",
-      params.seed, params.maxSuccess, params.maxSize, test_name(), smallest);
+  return fmt::format("replay: RC_PARAMS=\"seed={} max_success={} max_size={}\" " ATTN_RUNNER
+                     " "
+                     "--gtest_filter={} # {}",
+                     params.seed, params.maxSuccess, params.maxSize, test_name(), smallest);
 }
 
 }  // namespace

@@ -78,11 +78,10 @@ class Runner {
 
 std::string replay_line(const std::optional<ProblemConfig>& smallest) {
   const rc::detail::TestParams& params = rc::detail::configuration().testParams;
-  return fmt::format(
-      "replay: RC_PARAMS=\"seed={} max_success={} max_size={}\" attn_property_tests_run "
-      "--gtest_filter={} # {}",
-      params.seed, params.maxSuccess, params.maxSize, test_name(),
-      smallest ? to_string(*smallest) : "no case failed");
+  return fmt::format("replay: RC_PARAMS=\"seed={} max_success={} max_size={}\" " ATTN_RUNNER
+                     " --gtest_filter={} # {}",
+                     params.seed, params.maxSuccess, params.maxSize, test_name(),
+                     smallest ? to_string(*smallest) : "no case failed");
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ class SoftwareModel {
 
   const Arithmetic& arithmetic() const { return arithmetic_; }
   const ModelOptions& options() const { return options_; }
+  const ModelHooks& hooks() const { return *hooks_; }
   const SumRules& dot_rules() const { return dot_; }
   // Of the projections of expanded latent attention.
   const SumRules& project_rules() const { return project_; }

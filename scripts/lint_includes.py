@@ -34,6 +34,8 @@ LIBRARIES = {
     "rapidcheck": ("property_tests", "tests", "cli"),
     "benchmark/": ("bench",),
     "sanitizer/": ("core",),
+    "dlfcn.h": ("core",),
+    "cpuid.h": ("core",),
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')

@@ -23,8 +23,6 @@ constexpr std::array kHeadSizes = {8,   16,  24,  32,  40,  48,  64,  72,  80,
 constexpr std::array kBlockSizes = {1,   8,   16,  24,  32,  48,  64,  80,  96,
                                     100, 112, 128, 192, 256, 384, 512, 1024};
 constexpr std::array kPreferredFor = {16, 64, 128};
-constexpr std::array kGraphNames = {"NEVER", "UNIFORM_SINGLE_TOKEN_DECODE", "UNIFORM_BATCH",
-                                    "ALWAYS"};
 
 json dtype_names(const std::vector<DType>& dtypes) {
   json names = json::array();
@@ -136,7 +134,7 @@ json everything(const DescribedBackend& b, const std::string& path) {
                    {"supports_pcp", b.pcp},
                    {"supports_dcp", b.dcp}};
   }
-  all["builder"] = {{"_cudagraph_support", kGraphNames[static_cast<std::size_t>(b.graph)]},
+  all["builder"] = {{"_cudagraph_support", name(b.graph)},
                     {"reorder_batch_threshold", or_null(b.reorder_batch_threshold)},
                     {"supports_update_block_table", b.update_block_table},
                     {"requires_block_table_width", false}};

@@ -101,14 +101,4 @@ std::string combination_text(Broken rule, const std::string& backend, const Sele
 // Rules for a row: a function, and the name that its texts hold.
 std::shared_ptr<const CombinationRules> rules_of(CombinationFunction function, std::string backend);
 
-// What a composite asks: its general child, then its causal one; `variant_mm_prefix` says which of
-// them see use_mm_prefix.
-struct CompositeChild {
-  std::string name;
-  std::shared_ptr<const CombinationRules> rules;
-  bool sees_mm_prefix = false;
-};
-std::shared_ptr<const CombinationRules> rules_of_children(CompositeChild general,
-                                                          CompositeChild causal);
-
 }  // namespace attn

@@ -175,43 +175,6 @@ class FunctionRules final : public CombinationRules {
   std::string backend_;
 };
 
-// A rule of child c is 2 * rule + c.
-class ChildrenRules final : public CombinationRules {
- public:
-  ChildrenRules(CompositeChild general, CompositeChild causal)
-      : children_{std::move(general), std::move(causal)} {}
-
-  std::uint32_t first_broken(const SelectorFacts& facts,
-                             const AttentionSelectorConfig& config) const override {
-    for (std::uint32_t index = 0; index < children_.size(); ++index) {
-      const CompositeChild& child = children_[index];
-      if (!child.rules) continue;
-      const bool as_it_is = !config.use_mm_prefix || child.sees_mm_prefix;
-      const std::uint32_t rule = as_it_is
-                                     ? child.rules->first_broken(facts, config)
-                                     : child.rules->first_broken(facts, seen_by(child, config));
-      if (rule != 0) return 2 * rule + index;
-    }
-    return 0;
-  }
-  std::string text(std::uint32_t rule, const SelectorFacts& facts,
-                   const AttentionSelectorConfig& config) const override {
-    const CompositeChild& child = children_[rule % 2];
-    return fmt::format("{}: {}", child.name,
-                       child.rules->text(rule / 2, facts, seen_by(child, config)));
-  }
-
- private:
-  static AttentionSelectorConfig seen_by(const CompositeChild& child,
-                                         const AttentionSelectorConfig& config) {
-    AttentionSelectorConfig seen = config;
-    seen.use_mm_prefix = config.use_mm_prefix && child.sees_mm_prefix;
-    return seen;
-  }
-
-  std::array<CompositeChild, 2> children_;
-};
-
 }  // namespace
 
 std::string combination_text(Broken rule, const std::string& backend, const SelectorFacts& facts,
@@ -232,11 +195,6 @@ std::string combination_text(Broken rule, const std::string& backend, const Sele
 std::shared_ptr<const CombinationRules> rules_of(CombinationFunction function,
                                                  std::string backend) {
   return std::make_shared<FunctionRules>(function, std::move(backend));
-}
-
-std::shared_ptr<const CombinationRules> rules_of_children(CompositeChild general,
-                                                          CompositeChild causal) {
-  return std::make_shared<ChildrenRules>(std::move(general), std::move(causal));
 }
 
 }  // namespace attn

@@ -61,21 +61,6 @@ Names mla_priorities(const CudaPriorityInputs& in) {
   return in.head_size == 512 ? Names(kMla512) : Names(kMla);
 }
 
-void select_requested(const BackendSelector& selector, const SelectionRequest& request,
-                      Selection& out) {
-  const std::string& member = *request.backend;
-  std::vector<std::string> reasons;
-  try {
-    reasons = reasons_of(selector, member, request.config);
-  } catch (const VllmError& error) {
-    if (!is_import_error(error.type()) && !is_os_error(error.type())) throw;
-    refuse_requested(member, fmt::format("[{}: {}]", error.type(), error.what()));
-  }
-  if (!reasons.empty()) refuse_requested(member, python_list(reasons));
-  log_info(out, fmt::format("Using AttentionBackendEnum.{} backend.", member));
-  choose(selector, member, out);
-}
-
 std::vector<std::string> candidate_reasons(const BackendSelector& selector, std::string_view member,
                                            const AttentionSelectorConfig& config) {
   try {
@@ -114,9 +99,24 @@ Names cuda_priorities(const CudaPriorityInputs& in) {
   return Names(sm100 ? kSm100 : kOther).subspan(composite ? 0 : 1);
 }
 
+void select_validated(const BackendSelector& selector, const SelectionRequest& request,
+                      Selection& out) {
+  const std::string& member = *request.backend;
+  std::vector<std::string> reasons;
+  try {
+    reasons = reasons_of(selector, member, request.config);
+  } catch (const VllmError& error) {
+    if (!is_import_error(error.type()) && !is_os_error(error.type())) throw;
+    refuse_requested(member, fmt::format("[{}: {}]", error.type(), error.what()));
+  }
+  if (!reasons.empty()) refuse_requested(member, python_list(reasons));
+  log_info(out, fmt::format("Using AttentionBackendEnum.{} backend.", member));
+  choose(selector, member, out);
+}
+
 void select_on_cuda(const BackendSelector& selector, const SelectionRequest& request,
                     Selection& out) {
-  if (request.backend) return select_requested(selector, request, out);
+  if (request.backend) return select_validated(selector, request, out);
   const AttentionSelectorConfig& config = request.config;
   const Names names = cuda_priorities({.use_mla = config.use_mla,
                                        .capability = *selector.facts().capability,
@@ -125,8 +125,8 @@ void select_on_cuda(const BackendSelector& selector, const SelectionRequest& req
                                        .use_non_causal = config.use_non_causal,
                                        .head_size = config.head_size,
                                        .use_mm_prefix = config.use_mm_prefix});
-  for (const std::string_view member : names) {
-    out.candidates.push_back({std::string(member), candidate_reasons(selector, member, config)});
+  for (const std::string& member : selector.with_added(names)) {
+    out.candidates.push_back({member, candidate_reasons(selector, member, config)});
   }
   const std::vector<std::string> valid = valid_names(out.candidates);
   if (valid.empty()) {

@@ -2,7 +2,10 @@
 // build_config.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "attn/error.h"
+#include "core/composite_description.h"
 #include "selector/environment_json.h"
 #include "selector/json_values.h"
 #include "selector/kernel_facts.h"
@@ -120,7 +123,8 @@ json composite_blocks(const JsonNode& row) {
       if (wanted.back() < 1) size.fail("an integer >= 1");
     }
   }
-  const KernelBlocks blocks = {.sizes = composite_block_sizes(lists[0], lists[1], wanted),
+  const std::array children = {KernelBlocks{.sizes = lists[0]}, KernelBlocks{.sizes = lists[1]}};
+  const KernelBlocks blocks = {.sizes = composite_block_sizes(children, wanted),
                                .empty_refuses = true};
   const std::optional<int> block_size = optional_int_from(row.at("block_size"));
   json result = {{"kernel_block_sizes", to_json_value(blocks.sizes)},
@@ -238,15 +242,6 @@ LineKind line_kind(const JsonNode& header) {
     return result([=](const JsonNode& row) { return build_config_result(defaults, row); });
   }
   header.at("table").fail("a kind of decision table");
-}
-
-json members_of(const json& row, const std::vector<std::string>& keys) {
-  json members = json::object();
-  for (const std::string& key : keys) {
-    const auto found = row.find(key);
-    if (found != row.end()) members[key] = *found;
-  }
-  return members;
 }
 
 }  // namespace attn

@@ -19,6 +19,10 @@ void select_on_xpu(const BackendSelector& selector, const SelectionRequest& requ
 void select_on_cpu(const BackendSelector& selector, const SelectionRequest& request,
                    Selection& out);
 
+// A requested backend is the answer when it is valid, as on CUDA.
+void select_validated(const BackendSelector& selector, const SelectionRequest& request,
+                      Selection& out);
+
 // Adds a log line.
 void log_info(Selection& out, std::string text);
 void log_warning(Selection& out, std::string text);

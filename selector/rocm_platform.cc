@@ -118,8 +118,8 @@ void select_on_rocm(const BackendSelector& selector, const SelectionRequest& req
                     Selection& out) {
   if (request.backend && select_requested(selector, request, out)) return;
   const AttentionSelectorConfig& config = request.config;
-  for (const std::string_view member : candidates_of(selector.facts(), config)) {
-    out.candidates.push_back({std::string(member), rocm_reasons(selector, member, config, false)});
+  for (const std::string& member : selector.with_added(candidates_of(selector.facts(), config))) {
+    out.candidates.push_back({member, rocm_reasons(selector, member, config, false)});
   }
   const std::vector<std::string> valid = valid_names(out.candidates);
   if (valid.empty()) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "attn/error.h"
@@ -41,13 +42,71 @@ void expect_import(const SelectorEnvironment& environment, std::string_view memb
   throw VllmError(found->second.substr(0, colon), found->second.substr(colon + 2));
 }
 
+// True when an added backend is the answer on a platform that has no list of candidates.
+bool select_added(const BackendSelector& selector, const SelectionRequest& request,
+                  Selection& out) {
+  const Platform platform = selector.facts().platform;
+  if (platform == Platform::kCuda || platform == Platform::kRocm) return false;
+  if (request.backend) {
+    if (!selector.is_added(*request.backend)) return false;
+    select_validated(selector, request, out);
+    return true;
+  }
+  for (const std::string& name : selector.added_first()) {
+    if (!reasons_of(selector, name, request.config).empty()) continue;
+    log_info(out, fmt::format("Using {} attention backend.", name));
+    choose(selector, name, out);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string_view name(LogLevel level) { return level == LogLevel::kInfo ? "info" : "warning"; }
 
-BackendSelector::BackendSelector(SelectorFacts facts, BackendRegistry registry)
+BackendSelector::BackendSelector(SelectorFacts facts, BackendRegistry registry,
+                                 std::vector<AddedBackend> added)
     : facts_(checked(std::move(facts))), registry_(std::move(registry)) {
   describe_all();
+  for (const AddedBackend& one : added) add(one);
+  std::stable_sort(places_.begin(), places_.end(),
+                   [](const Place& a, const Place& b) { return a.priority < b.priority; });
+}
+
+void BackendSelector::add(const AddedBackend& added) {
+  BackendRegistry elsewhere = registry_;
+  const bool here = std::find(added.platforms.begin(), added.platforms.end(), facts_.platform) !=
+                    added.platforms.end();
+  try {
+    (here ? registry_ : elsewhere).add(added.name, added.path);
+  } catch (const VllmError& error) {
+    throw Error(error.what());
+  }
+  if (!here) return;
+  added_.emplace(added.name, BackendCheck(added.describe(facts_)));
+  if (added.priority) places_.push_back({*added.priority, added.name});
+}
+
+std::vector<std::string> BackendSelector::with_added(
+    std::span<const std::string_view> candidates) const {
+  std::vector<std::string> names(candidates.begin(), candidates.end());
+  std::size_t next = 0;
+  for (const Place& place : places_) {
+    const std::size_t at =
+        std::min(std::max(next, static_cast<std::size_t>(place.priority)), names.size());
+    names.insert(names.begin() + static_cast<std::ptrdiff_t>(at), place.name);
+    next = at + 1;
+  }
+  return names;
+}
+
+std::vector<std::string> BackendSelector::added_first() const {
+  std::vector<std::string> names;
+  for (const Place& place : places_) {
+    if (place.priority == 0) names.push_back(place.name);
+  }
+  return names;
 }
 
 void BackendSelector::describe_all() {
@@ -61,6 +120,7 @@ void BackendSelector::describe_all() {
 
 const BackendCheck& BackendSelector::check(std::string_view member) const {
   expect_import(facts_.environment, member);
+  if (const auto own = added_.find(member); own != added_.end()) return own->second;
   const std::string path = registry_.path(member);
   registry_.expect_class(member);
   const auto found = by_path_.find(path);
@@ -80,6 +140,7 @@ Selection BackendSelector::select(const SelectionRequest& request) const {
   }
   Selection out;
   try {
+    if (select_added(*this, request, out)) return out;
     switch (facts_.platform) {
       case Platform::kCuda:
         select_on_cuda(*this, request, out);

@@ -4,20 +4,13 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/strict_json.h"
+#include "core/table_replay.h"
 
 namespace attn {
 
-// A table of lines: a row in, its compared members out. Throws Error for a malformed row.
-struct LineKind {
-  std::vector<std::string> compared;
-  std::function<nlohmann::json(const JsonNode& row)> answer;
-};
-
-// The kind that a header names. Throws Error for one that is not known.
+// The kind of a table of lines that a header names. Throws Error for one that is not known.
 LineKind line_kind(const JsonNode& header);
 
 // One row of a table that is a whole file.
@@ -41,8 +34,5 @@ void answer_mamba_select(const JsonNode& table, const nlohmann::json& raw, const
 // Answers a whole table. Throws Error when no kind has this name.
 void answer_whole_table(const std::string& kind, const JsonNode& root, const nlohmann::json& raw,
                         const RowSink& sink);
-
-// The members of `row` among `keys` that it has.
-nlohmann::json members_of(const nlohmann::json& row, const std::vector<std::string>& keys);
 
 }  // namespace attn

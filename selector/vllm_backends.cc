@@ -1,8 +1,10 @@
 // The backends outside MLA.
 #include <algorithm>
+#include <array>
+#include <utility>
 
+#include "core/composite_description.h"
 #include "selector/combination_rules.h"
-#include "selector/composite_description.h"
 #include "selector/kernel_facts.h"
 #include "selector/vllm_backends.h"
 
@@ -77,27 +79,25 @@ DescribedBackend triton_attn_diffkv(const Facts& f) {
   return b;
 }
 
-// FlashAttention as the causal child: Hopper only, and only its versions 3 and 4.
-DescribedBackend causal_flash_attn(const Facts& f) {
-  DescribedBackend b = flash_attn(f);
-  b.capability = f.platform == Platform::kXpu || f.major() == 9;
-  b.capability_raises.clear();
-  b.combination = rules_of(causal_flash_attn_rules, "FLASH_ATTN");
-  return b;
+// With the mm-prefix policy: only the general child is sent image ranges.
+DescribedBackend composite_of(const CompositeDescription& composite, DescribedBackend general,
+                              DescribedBackend causal) {
+  const std::array children = {DescribedChild{std::move(general), true},
+                               DescribedChild{std::move(causal), false}};
+  return describe_composite(composite, children);
 }
 
 DescribedBackend triton_flash_attn(const Facts& f) {
-  return describe_composite(
-      {.name = "TRITON_FLASH_ATTN", .head_sizes = {{256, 512}}, .kernel_block_sizes = {}},
-      triton_attn(f), causal_flash_attn(f));
+  return composite_of({.name = "TRITON_FLASH_ATTN", .head_sizes = {256, 512}}, triton_attn(f),
+                      causal_flash_attn(f));
 }
 
 DescribedBackend triton_flashinfer(const Facts& f) {
-  return describe_composite({.name = "TRITON_FLASHINFER",
-                             .head_sizes = {{256, 512}},
-                             .kernel_block_sizes = {64},
-                             .on_its_device = f.major() == 10},
-                            triton_attn(f), flashinfer(f));
+  return composite_of({.name = "TRITON_FLASHINFER",
+                       .head_sizes = {256, 512},
+                       .kernel_block_sizes = {64},
+                       .on_its_device = f.major() == 10},
+                      triton_attn(f), flashinfer(f));
 }
 
 CacheDTypeSet flashinfer_kv(const Facts& f) {
@@ -266,6 +266,15 @@ DescribedBackend flash_attn(const Facts& f) {
     b.capability_raises =
         "TypeError: '>=' not supported between instances of 'NoneType' and 'DeviceCapability'";
   }
+  return b;
+}
+
+// FlashAttention as the causal child: Hopper only, and only its versions 3 and 4.
+DescribedBackend causal_flash_attn(const Facts& f) {
+  DescribedBackend b = flash_attn(f);
+  b.capability = f.platform == Platform::kXpu || f.major() == 9;
+  b.capability_raises.clear();
+  b.combination = rules_of(causal_flash_attn_rules, "FLASH_ATTN");
   return b;
 }
 

@@ -25,6 +25,7 @@ DescribedBackend flash_attn(const SelectorFacts& facts);
 DescribedBackend triton_attn(const SelectorFacts& facts);
 DescribedBackend flashinfer(const SelectorFacts& facts);
 DescribedBackend flash_attn_mla(const SelectorFacts& facts);
+DescribedBackend causal_flash_attn(const SelectorFacts& facts);  // as TRITON_FLASH_ATTN's child
 
 // The class that XPU puts in FLASH_ATTN_MLA's place; no member of the registry.
 DescribedBackend xpu_flash_attn_mla(const SelectorFacts& facts);

@@ -42,8 +42,8 @@ TEST_F(CompareGates, FailsBeyondTheBoundOnly) {
 }
 
 TEST_F(CompareGates, NonfiniteGateWantsSpecialsInPlaceAndSign) {
-  for (const auto& [text, special] :
-       std::map<std::string, double>{{"nan", kNaN}, {"inf", kInf}, {"-inf", -kInf}}) {
+  for (const auto& [text, special] : std::multimap<std::string, double>{
+           {"nan", kNaN}, {"nan", -kNaN}, {"inf", kInf}, {"-inf", -kInf}}) {
     set("out", 0, special);
     const Json document = failed("nonfinite", "out[0,0,0] is " + text + ", expected 1.5");
     EXPECT_EQ(document["tensors"]["out"]["ratio"], "inf");
@@ -128,6 +128,36 @@ TEST_F(CompareGates, StrictGateIsTheProbableBound) {
   expect_replays(document, setting_);
 }
 
+// Of docs/numerics.md, section 9, only sqrt(Q) u_P is left: Q = A v_max e^(m - L) of n equal
+// weights of the values 1 ... n, whose mean A is; u of bf16 is 2^-8.
+TEST_F(CompareGates, StrictGateIsSixStandardDeviationsOfRoundedWeights) {
+  folder_.write("weights", std::string(R"({"extends": "f64", "vector": "exact",
+    "dot": {"type": "exact"}, "sum": {"type": "exact"}, "pv": {"type": "exact"},
+    "scale_roundings": 0, "cap": {"rel": "0x0p+0"}, "bias_rel": "0x0p+0", "tile": 0,
+    "exp": {"rel": "0x0p+0", "abs": "0x0p+0", "arg_roundings": 0, "shift_roundings": 0},
+    "normalize_roundings": 0, "log": {"abs": "0x0p+0", "roundings": 0}, "p": "bf16"})"));
+  const Words strict = {"--contract", "weights", "--strict"};
+  CountingCase made;
+  made.requests = {{1, 99}, {1, 1000}};
+  write_case(made);
+  const std::vector<std::size_t> keys = {99, 1000};
+  for (const std::size_t row : {0U, 1U}) {
+    const double n = static_cast<double>(keys[row]);
+    const double mean = (n + 1.0) / 2.0;
+    const double probable = 6.0 * std::sqrt(mean * n / n) * 0x1p-8;
+    for (const double sign : {-1.0, 1.0}) {
+      set("out", row, mean + sign * 0.999 * probable);
+      EXPECT_EQ(passed(strict)["strict"], "pass");
+      set("out", row, mean + sign * 1.001 * probable);
+      EXPECT_EQ(failed("strict", "out[" + std::to_string(row) + ",0,0] is off by 1 times",
+                       strict)["strict"],
+                "fail");
+      passed({"--contract", "weights"});
+    }
+    set("out", row, mean);
+  }
+}
+
 // The first gate that fails names the fault.
 TEST_F(CompareGates, GatesHaveAnOrder) {
   set("out", 1, 2.75);
@@ -181,6 +211,45 @@ TEST_F(CompareGates, RowsWithoutABoundAreMistrusted) {
   failed("hull", "out[1,0,0] is 3.5, outside the hull of its values, 3", loose);
   set("out", 1, kNaN);
   failed("nonfinite", "out[1,0,0] is nan", loose);
+}
+
+// Exponentials off by a quarter: the bound is gamma(1/4) = 1/3 of numerator and sum, which is all
+// of the answer; off by an eighth it is a third of it. 3 and 5 keys are in no exact lane.
+TEST_F(CompareGates, BoundsThatZerosWouldPassAreMistrusted) {
+  folder_.write("quarter", std::string(R"({"tile": 0, "exp": {"rel": "0x1p-2"}})"));
+  folder_.write("eighth", std::string(R"({"tile": 0, "exp": {"rel": "0x1p-3"}})"));
+  CountingCase made;
+  made.requests = {{1, 3}, {1, 5}};
+  write_case(made);
+  passed({"--contract", "eighth"});
+  const Words quarter = {"--contract", "quarter"};
+  const char* reason = "zeros would pass: no element is larger than its bound";
+  EXPECT_EQ(judged(0, quarter)["reason"], reason);
+  EXPECT_EQ(judged(1, {"--contract", "quarter", "--strict"})["reason"], reason);
+  set("out", 0, 0.0);
+  set("out", 1, 0.0);
+  EXPECT_EQ(judged(0, quarter)["verdict"], "mistrusted");
+  failed("bound", "out[", {"--contract", "eighth"});
+}
+
+// The scaled values of the first row's 16 keys sum to 136 2^120, more than a quarter of what
+// float32 holds; the second row's four have an exact answer.
+TEST_F(CompareGates, RowsOutOfRangeStandBesideExactOnes) {
+  folder_.write("scaled", std::string(R"({"p": {"type": "f32", "scale": "0x1p+120"}})"));
+  const Words scaled = {"--contract", "scaled"};
+  CountingCase made;
+  made.requests = {{1, 16}, {1, 4}};
+  write_case(made);
+  for (const double anything : {8.5, 0.0, -1e30, kInf, kNaN}) {
+    set("out", 0, anything);
+    set("lse", 0, anything);
+    set("out", 1, 2.5);
+    const Json document = judged(0, scaled);
+    EXPECT_EQ(document["verdict"], "mistrusted") << anything;
+    EXPECT_EQ(document["reason"], "1 of 2 rows have no bound");
+    set("out", 1, 2.5 + 0x1p-51);
+    failed("exact", "out[1,0,0] is 2.5000000000000004, expected exactly 2.5", scaled);
+  }
 }
 
 TEST_F(CompareGates, ZeroSizedAnswersAreMistrusted) {

@@ -33,7 +33,9 @@ TEST_F(CompareCommand, PassesTheRightAnswer) {
 TEST_F(CompareCommand, TelemetryIsOfOut) {
   set("out", 1, 2.25);
   const Json telemetry = failed("bound", "out[1,0,0]")["telemetry"];
-  EXPECT_EQ(keys_of(telemetry), (Words{"nmse", "cosine", "max_ulp", "max_abs", "max_rel"}));
+  EXPECT_EQ(keys_of(telemetry),
+            (Words{"nmse", "cosine", "max_ulp", "max_abs", "max_rel", "left_out"}));
+  EXPECT_EQ(telemetry["left_out"], 0);
   EXPECT_DOUBLE_EQ(telemetry["nmse"], 0.01);
   EXPECT_DOUBLE_EQ(telemetry["cosine"], 6.75 / std::sqrt(6.25 * 7.3125));
   EXPECT_EQ(telemetry["max_ulp"], 0x1p49);  // of 2 in float64: 2^-51
@@ -41,6 +43,21 @@ TEST_F(CompareCommand, TelemetryIsOfOut) {
   EXPECT_EQ(telemetry["max_rel"], 0.125);
   answer_.tensors["out"] = f32_tensor({3, 1, 1}, {1.5F, 2.25F, 0.0F});
   EXPECT_EQ(failed("bound", "out[1,0,0]")["telemetry"]["max_ulp"], 0x1p20);
+}
+
+// It does not look perfect where nothing was compared.
+TEST_F(CompareCommand, TelemetrySaysWhatIsLeftOut) {
+  set("out", 0, kNaN);
+  set("out", 1, 2.25);
+  const Json some = failed("nonfinite", "out[0,0,0]")["telemetry"];
+  EXPECT_EQ(some["left_out"], 1);
+  EXPECT_EQ(some["max_abs"], 0.25);
+  set("out", 1, kInf);
+  set("out", 2, kNaN);
+  const Json none = failed("nonfinite", "out[0,0,0]");
+  EXPECT_EQ(none["telemetry"], nullptr);
+  for (const auto& [policy, verdict] : none["policies"].items())
+    EXPECT_NE(verdict, "pass") << policy;
 }
 
 TEST_F(CompareCommand, PoliciesSayWhatPeersWould) {

@@ -113,6 +113,23 @@ TEST_F(CliGolden, ABackendIsJudgedByThePack) {
   EXPECT_EQ(all["passed"], 10);  // and the relation
   EXPECT_EQ(all["failures"], Json::array());
 
+  // Scores that may be off by more than 1: every mistrusted case is named.
+  folder_.write("loose", std::string(R"({"logit": {"type": "f8_e5m2", "scale": "0x1p-20"}})"));
+  const std::vector<std::string> loose = {"golden",     "verify",
+                                          pack(),       "--backend=REFERENCE",
+                                          "--contract", (folder_.path() / "loose").string()};
+  const std::string named = attn_oracle(loose).out;
+  std::vector<std::string> as_json = loose;
+  as_json.emplace_back("--json");
+  const Json mistrusting = document_of(attn_oracle(as_json));
+  std::int64_t lines = 0;
+  for (const std::string& line : lines_of(named)) {
+    lines += line.find(" mistrusted: ") != std::string::npos;
+  }
+  EXPECT_GT(lines, 0);
+  EXPECT_EQ(mistrusting["mistrusted"], lines) << named;
+  EXPECT_NE(named.find("causal-first mistrusted: "), std::string::npos) << named;
+
   // CPU does not answer every operation: what it skips is no failure.
   const CommandOutput cpu = attn_oracle({"golden", "verify", pack(), "--backend", "CPU"});
   EXPECT_EQ(cpu.exit, 0) << cpu.out << cpu.err;

@@ -89,6 +89,10 @@ const BadUsage kBadUsages[] = {
     {"RepeatedJson", with(kCommands[2], {"--json", "--json"}), "--json"},
     {"RepeatedQuiet", {"--quiet", "list", "--quiet"}, "--quiet"},
     {"RepeatedRequireGpu", {"--require-gpu", "list", "--require-gpu"}, "--require-gpu"},
+    {"RepeatedStrict", with(kCommands[1], {"--strict", "--strict"}), "--strict"},
+    {"RepeatedConditioning", with(kCommands[0], {"--conditioning", "--conditioning"}),
+     "--conditioning"},
+    {"RepeatedJudge", with(kCommands[0], {"--judge", "--judge"}), "--judge"},
     {"RepeatedThreads", {"--threads", "1", "list", "--threads=2"}, "--threads"},
     {"RunCaseAndCases", with(kCommands[0], {"--cases", "."}), "--cases"},
     {"CompareCaseAndCases", with(kCommands[1], {"--cases", "."}), "--cases"},
@@ -156,6 +160,18 @@ TEST_F(CommandLine, EveryCommandRepeatsItselfFromItsReplayLine) {
     expect_document_form(document, words[0], 0);
     expect_replays(document, setting_);
   }
+}
+
+// A path that is no UTF-8 is found; JSON, which has no such text, shows U+FFFD for its bytes.
+TEST_F(CommandLine, PathsThatAreNoUtf8AreShownInValidJson) {
+  const std::string odd = "case\xFF'\xC3";
+  std::filesystem::copy(folder_.path() / "case", folder_.path() / odd);
+  const CommandOutput output =
+      run({"compare", "--case", odd, "--actual", "answer", "--atol", "1", "--json"});
+  EXPECT_EQ(output.exit, 0) << output.err;
+  const std::string replay = document_of(output)["replay"];
+  EXPECT_NE(replay.find("case\xEF\xBF\xBD'\\''\xEF\xBF\xBD"), std::string::npos) << replay;
+  EXPECT_EQ(run({"show", "--case", "\xFF", "--json"}).exit, 2);
 }
 
 // A disk that is full and a reader that is gone are failures, not passes.

@@ -125,6 +125,23 @@ TEST_F(ExactLanes, AsksForTheTypesOnTheWay) {
   EXPECT_EQ(gate_of_one_ulp(3), Gate::kExact);
 }
 
+// 3 is a value of every format, but what is multiplied by it may be rounded; 2^-20 underflows.
+TEST_F(ExactLanes, AsksForScalesThatKeepValues) {
+  const auto gate_under = [&](const char* fields) {
+    JudgedAnswer answer(drawn.op);
+    answer.options.contract = {"fp32", fields};
+    const auto right = static_cast<float>(answer.expected["out"].value(0, 1, 2));
+    answer.actual["out"].set(std::nextafter(right, 1000.0f), 0, 1, 2);
+    return answer.judge().gate;
+  };
+  EXPECT_EQ(gate_under("{}"), Gate::kExact);
+  EXPECT_EQ(gate_under(R"({"p":{"type":"f16","scale":"0x1p+8"}})"), Gate::kExact);
+  EXPECT_EQ(gate_under(R"({"p":{"type":"f16","scale":"0x1.8p+8"}})"), std::nullopt);
+  EXPECT_EQ(gate_under(R"({"value":{"type":"f32","scale":"0x1p+0"}})"), Gate::kExact);
+  EXPECT_EQ(gate_under(R"({"value":{"type":"f32","scale":"0x1.8p+0"}})"), std::nullopt);
+  EXPECT_EQ(gate_under(R"({"out":{"type":"f32","scale":"0x1.8p+0"}})"), std::nullopt);
+}
+
 TEST_F(ExactLanes, AValueThatIsNoIntegerIsItselfForOneKey) {
   drawn.op.kv.value = drawn.draw({5, 1, 3}, 4);
   EXPECT_EQ(gate_of_one_ulp(0), Gate::kExact);

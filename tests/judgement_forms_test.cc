@@ -181,6 +181,44 @@ TEST(JudgedLse, MayBeOfAnotherTypeThanOut) {
   EXPECT_EQ(exact.judge().gate, Gate::kBound);
 }
 
+// Rows of out further apart than they are long, elements of lse as well.
+TEST(JudgedStrides, GapsBelongToNobody) {
+  DrawnProblem drawn;
+  JudgedAnswer answer(drawn.op, DType::kBF16, "bf16_flash");
+  HostTensor out(DType::kBF16, {5, 2, 140}), lse(DType::kBF16, {2, 5, 3});
+  const auto spread = [&](const HostTensor& from, std::int64_t row, HostTensor& to) {
+    const std::int64_t pitch = to.shape().back();
+    for (std::int64_t i = 0; i < to.num_units(); ++i) to.set_code(i, 0x7FC0);  // NaN
+    for (std::int64_t i = 0; i < from.num_units(); ++i) {
+      to.set_code(i / row * pitch + i % row, from.code(i));
+    }
+  };
+  spread(answer.actual["out"], 130, out);
+  spread(answer.actual["lse"], 1, lse);
+  const auto judged = [&] {
+    ActualAnswer actual = answer.actual_answer();
+    for (NamedView& tensor : actual.tensors) {
+      const bool is_out = tensor.name == "out";
+      const TensorView wide = is_out ? out.view() : lse.view();
+      tensor.view.data = wide.data;
+      for (int axis = 0; axis < tensor.view.rank; ++axis) {
+        tensor.view.stride_bytes[axis] = wide.stride_bytes[axis];
+      }
+    }
+    return judge_answer(answer.problem, answer.expected_answer(), actual, answer.options);
+  };
+  Judgement judgement = judged();
+  EXPECT_EQ(judgement.verdict, Verdict::kPass) << judgement.reason;
+  const Judgement dense = answer.judge();
+  EXPECT_EQ(comparison(judgement, "out").ratio, comparison(dense, "out").ratio);
+  EXPECT_EQ(comparison(judgement, "lse").ratio, comparison(dense, "lse").ratio);
+  out.set(kNaN, 4, 1, 129);
+  judgement = judged();
+  EXPECT_EQ(judgement.gate, Gate::kNonfinite);
+  EXPECT_EQ(comparison(judgement, "out").worst.at, (std::vector<std::int64_t>{4, 1, 129}));
+  EXPECT_EQ(comparison(judgement, "out").over, 1);
+}
+
 class JudgedCodes : public testing::Test {
  protected:
   JudgedCodes() { drawn.op.output_scale = drawn.pool.values(DType::kF32, {1}, {0x1p-5}); }

@@ -66,6 +66,18 @@ TEST(ValidateConfiguration, TextsOfReasonsMayRepeat) {
             (std::vector<std::string>{"dtype not supported", "dtype not supported"}));
 }
 
+TEST(ValidateConfiguration, HpcAttentionIsForHopperOnly) {
+  const AttentionSelectorConfig config = {
+      .head_size = 128, .kv_cache_dtype = CacheDType::kAuto, .block_size = 64};
+  EXPECT_EQ(reasons_of("HPC_ATTN", cuda(9, 0), config), std::vector<std::string>{});
+  for (const auto& [major, minor] :
+       {std::pair(8, 0), std::pair(8, 9), std::pair(9, 1), std::pair(10, 0), std::pair(12, 0)}) {
+    EXPECT_EQ(reasons_of("HPC_ATTN", cuda(major, minor), config),
+              std::vector<std::string>{"compute capability not supported"})
+        << major << "." << minor;
+  }
+}
+
 TEST(BackendCheck, LooksUpWhatTheRulesSay) {
   const SelectorFacts facts = cuda(9, 0);
   for (const char* name : {"FLASH_ATTN", "TRITON_ATTN", "FLASHINFER", "B12X", "FLASHMLA"}) {

@@ -101,6 +101,17 @@ TEST(TelemetryFigures, LeaveOutWhatIsNotFinite) {
   ASSERT_TRUE(judgement.telemetry.has_value());
   EXPECT_EQ(judgement.telemetry->max_abs, 0.5);
   EXPECT_DOUBLE_EQ(judgement.telemetry->nmse, 0.25 / 5.0);
+  EXPECT_EQ(judgement.telemetry->left_out, 4);
+}
+
+// Where nothing is finite there is no figure, and none that looks perfect.
+TEST(TelemetryFigures, AreAbsentWhereNothingIsFinite) {
+  Figures figures(DType::kF32, false, false);
+  figures.add({std::vector<double>{1, 2}, std::vector<double>{kNaN, kInf}, {}, {}, 0.0});
+  Judgement judgement;
+  figures.write_to(judgement);
+  EXPECT_FALSE(judgement.telemetry.has_value());
+  for (const auto& [policy, passes] : judgement.policies) EXPECT_NE(passes, true) << policy;
 }
 
 TEST(TelemetryFigures, SeeAConstantExpectation) {

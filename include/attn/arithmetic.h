@@ -41,8 +41,8 @@ bool embeds(DType type, NumberFormat format);
 
 enum class RoundingMode : std::uint8_t { kNearest, kTruncate };
 
-// Rounding to a format, of a value times `scale` (divided by it again afterwards; a power of two).
-// With `flush` results below the smallest normal become 0.
+// Rounding to a format, of a value times `scale`, above 0, which is divided by it again afterwards;
+// what these two round is not part of it. With `flush` results below the smallest normal become 0.
 struct Rounding {
   NumberFormat type = NumberFormat::kExact;
   RoundingMode mode = RoundingMode::kNearest;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "attn/host_tensor.h"
 
@@ -22,6 +23,19 @@ struct BatchTables {
 // length does not fit an i32.
 BatchTables with_static_sink(const BatchTables& batch, std::int64_t block_size,
                              std::int64_t num_sink_tokens);
+
+// Query rows of a request that lie in one chunk, and the keys of that chunk up to the last of them.
+struct LocalPiece {
+  std::int64_t query_len = 0;
+  std::int64_t first_key = 0;  // position; a multiple of the chunk size
+  std::int64_t seq_len = 0;    // keys [first_key, first_key + seq_len)
+};
+
+// The rows of a request, which are its last ones, cut where floor(q / chunk_size) changes. Without
+// rows: one piece, that of the last key. Throws Error unless chunk_size >= 1, seq_len >= 1 and
+// 0 <= query_len <= seq_len.
+std::vector<LocalPiece> local_pieces(std::int64_t query_len, std::int64_t seq_len,
+                                     std::int64_t chunk_size);
 
 // Chunked local attention as causal attention over virtual requests (vLLM's
 // make_local_attention_virtual_batches): the rows of a request are cut where floor(q / chunk_size)

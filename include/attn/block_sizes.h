@@ -35,11 +35,6 @@ int preferred_block_size(std::span<const BlockSize> entries, int preferred);
 BlockSizes intersect_block_sizes(std::span<const BlockSize> outer,
                                  std::span<const BlockSize> inner);
 
-// The kernel blocks of a composite: those of `wanted` that both children support, or the
-// intersection when `wanted` is empty.
-BlockSizes composite_block_sizes(std::span<const BlockSize> general,
-                                 std::span<const BlockSize> causal, std::span<const int> wanted);
-
 struct NamedBlockSizes {
   std::string name;
   BlockSizes sizes;

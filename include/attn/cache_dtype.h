@@ -85,6 +85,11 @@ class CacheDTypeSet {
     for (const CacheDType dtype : dtypes) bits_ |= bit(dtype);
   }
 
+  // Every dtype, and "not given".
+  static constexpr CacheDTypeSet all() {
+    return CacheDTypeSet((std::uint32_t{1} << (kNumCacheDTypes + 1)) - 1);
+  }
+
   constexpr CacheDTypeSet with(std::optional<CacheDType> dtype) const {
     return CacheDTypeSet(bits_ | bit(dtype));
   }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attn/block_sizes.h"
@@ -45,7 +46,8 @@ struct KvDTypes {
 // base.
 struct KernelBlocks {
   BlockSizes sizes = {multiple_of(1)};
-  bool exact = false;          // a plain size stands for itself only
+  bool exact = false;                 // a plain size stands for itself only
+  std::optional<int> multiples_only;  // what is supported are multiples of this, whatever the sizes
   bool empty_refuses = false;  // without sizes, even a block size that is not given is refused
   std::optional<int> always_preferred;    // whatever is asked
   std::optional<int> preferred_at_least;  // the larger of this and what is asked
@@ -65,6 +67,8 @@ class CombinationRules {
   // The text of a rule that first_broken named for the same arguments.
   virtual std::string text(std::uint32_t rule, const SelectorFacts& facts,
                            const AttentionSelectorConfig& config) const = 0;
+  // False for a rule whose text is empty: a reason of its own backend, but none of a composite.
+  virtual bool has_text(std::uint32_t /*rule*/) const { return true; }
 };
 
 enum class GraphSupport : std::uint8_t {
@@ -73,6 +77,8 @@ enum class GraphSupport : std::uint8_t {
   kUniformBatch,
   kAlways,
 };
+std::string_view name(GraphSupport support);  // "UNIFORM_BATCH"
+std::optional<GraphSupport> graph_support_from_name(std::string_view name);
 
 struct DescribedBackend {
   std::string name;  // get_name(), not always the registry's name
@@ -104,6 +110,7 @@ struct DescribedBackend {
   // Where asking raises in vLLM: "ExcType: text".
   std::string capability_raises;
   std::string non_causal_raises;
+  std::string layouts_raise;  // text of a ValueError
 
   // Traits that no selection looks at.
   std::optional<std::vector<DType>> declared_dtypes;  // where they are not `dtypes`
@@ -116,5 +123,8 @@ struct DescribedBackend {
   std::optional<int> reorder_batch_threshold;
   bool update_block_table = false;  // supports_update_block_table
 };
+
+// supported_kv_cache_layouts(). Throws VllmError where asking raises.
+const std::optional<CacheLayouts>& supported_layouts(const DescribedBackend& backend);
 
 }  // namespace attn

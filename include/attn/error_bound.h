@@ -22,12 +22,23 @@ struct ConditioningSums {
   TensorView pv, pav, puv, v, row, o, ix;
 };
 
-// The sums that `tensor(name)` gives, by their names in attn/conditioning.h; absent views for those
-// it has not.
+struct NamedSum {
+  const char* name;
+  TensorView ConditioningSums::*view;
+};
+
+inline constexpr NamedSum kNamedSums[] = {
+    {"cond_pv", &ConditioningSums::pv},   {"cond_pav", &ConditioningSums::pav},
+    {"cond_puv", &ConditioningSums::puv}, {"cond_v", &ConditioningSums::v},
+    {"cond_row", &ConditioningSums::row}, {"cond_o", &ConditioningSums::o},
+    {"cond_ix", &ConditioningSums::ix}};
+
+// The sums that `tensor(name)` gives; absent views for those it has not.
 template <class TensorByName>
 ConditioningSums conditioning_sums(const TensorByName& tensor) {
-  return {tensor("cond_pv"),  tensor("cond_pav"), tensor("cond_puv"), tensor("cond_v"),
-          tensor("cond_row"), tensor("cond_o"),   tensor("cond_ix")};
+  ConditioningSums sums;
+  for (const NamedSum& sum : kNamedSums) sums.*sum.view = tensor(sum.name);
+  return sums;
 }
 
 // The right answer: float64 (or correctly rounded), and how sensitive it is. LSE in the form

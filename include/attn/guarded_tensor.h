@@ -10,14 +10,13 @@
 
 namespace attn {
 
-// Owns memory with guard bytes before and behind the tensor and in the gaps between its rows (the
-// last axis). Every element starts as poison: NaN; of types without NaN, bytes 0xA5. An output
-// that is written whole holds none of it afterwards. Views stay valid when it is moved.
+// Owns contiguous memory with guard bytes before and behind the tensor. Every element starts as
+// poison: NaN; of types without NaN, bytes 0xA5. An output that is written whole holds none of it
+// afterwards. Views stay valid when it is moved.
 class GuardedTensor {
  public:
-  // `row_gap` units of the type between two rows. Throws Error for a shape or a gap that is none.
-  GuardedTensor(std::string name, DType dtype, std::vector<std::int64_t> shape,
-                std::int64_t row_gap = 0);
+  // Throws Error for a shape that is none.
+  GuardedTensor(std::string name, DType dtype, std::vector<std::int64_t> shape);
   GuardedTensor(GuardedTensor&&) = default;
   GuardedTensor& operator=(GuardedTensor&&) = default;
 
@@ -26,22 +25,19 @@ class GuardedTensor {
   TensorView view() const { return view_; }
 
   // What happened to guard bytes, in one line: "4 bytes before out were written, the first at -8;
-  // 1 byte between rows of out was written, at 520". Offsets are in bytes from the first element
-  // on. Empty when nothing did.
+  // 1 byte behind out was written, at 520". Offsets are in bytes from the first element on. Empty
+  // when nothing did.
   std::string damage() const;
 
  private:
   static constexpr std::int64_t kGuardBytes = 256;  // on either side
 
-  std::int64_t row_bytes() const { return view_.shape[view_.rank - 1] * unit_bytes(view_.dtype); }
   std::string damage_between(const char* where, std::int64_t first, std::int64_t last) const;
-  bool is_payload(std::int64_t offset) const;
 
   std::string name_;
   std::vector<std::byte> memory_;
-  std::int64_t start_ = 0;       // of the tensor in memory_
-  std::int64_t row_pitch_ = 0;   // bytes from one row to the next
-  std::int64_t body_bytes_ = 0;  // of all rows and the gaps between them
+  std::int64_t start_ = 0;  // of the tensor in memory_
+  std::int64_t bytes_ = 0;  // of the tensor
   MutableTensorView view_;
 };
 

@@ -54,25 +54,27 @@ struct JudgeOptions {
   TensorView naive;
 };
 
-// Figures that decide nothing, of `out` (of the indexer: logits). Elements where either side is
-// not finite are left out.
+// Figures that decide nothing, of `out` (of the indexer: logits), over the elements where both
+// sides are finite.
 struct Telemetry {
   double nmse = 0.0;     // sum (a - e)^2 / sum e^2
   double cosine = 1.0;   // of the whole tensors; 1 when both are 0, 0 when one is
   double max_ulp = 0.0;  // largest |a - e| in units in the last place of e in the stored type
   double max_abs = 0.0;
   double max_rel = 0.0;
+  std::int64_t left_out = 0;  // elements where either side is not finite
 };
 
 struct Judgement {
   Verdict verdict = Verdict::kPass;
   std::optional<Gate> gate;  // the first that failed
   std::string reason;        // "out[3,1,7] is off by 4.1 times its bound", or why it is mistrusted
-  // ratio = |error| / (bound + expectation's own bound); of an element outside the hull, without a
-  // bound, |out| / hull. Indices of lse are [head, token] whatever its layout.
+  // worst.bound is the certified bound and the expectation's own, infinite where there is none;
+  // ratio = |error| / worst.bound, of an element outside the hull and without a bound |out| / hull.
+  // Indices of lse are [head, token] whatever its layout.
   std::vector<TensorComparison> tensors;
-  std::optional<Verdict> strict;  // of the probabilistic tier, when asked and defined
-  std::optional<Telemetry> telemetry;
+  std::optional<Verdict> strict;       // of the probabilistic tier, when asked and defined
+  std::optional<Telemetry> telemetry;  // none without an element where both sides are finite
   // What peers' tolerances would have said: true = pass; none where a policy needs what is absent.
   std::map<std::string, std::optional<bool>, std::less<>> policies;
   std::int64_t rows = 0;          // rows that see a key and have a finite answer
@@ -88,8 +90,9 @@ struct Judgement {
 // sign are accepted too. +0 and -0 are equal.
 //
 // Mistrusted (every gate passed, but that proves nothing): no row sees a key and has a finite
-// answer; a row has no bound; or `out` (logits) has several finite elements and the expected ones
-// are all 0, or in several rows all equal.
+// answer; a row has no bound; `out` (logits) has several finite elements and the expected ones are
+// all 0, or in several rows all equal; or zeros would pass, no expected element of `out` (logits)
+// being larger than its bound, but not because all of them are known exactly.
 Judgement judge_answer(const AttentionProblem& problem, const ExpectedAnswer& expected,
                        const ActualAnswer& actual, const JudgeOptions& options);
 

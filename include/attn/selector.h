@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -59,11 +60,30 @@ struct CudaPriorityInputs {
 };
 std::span<const std::string_view> cuda_priorities(const CudaPriorityInputs& inputs);
 
+// A third party's backend, in selection beside vLLM's and by the same rules. On CUDA and ROCm it is
+// a candidate at its place; XPU and CPU have no list of candidates: there a valid one of place 0
+// comes before vLLM's own choice and one of another place is never reached. Requested, it is
+// validated.
+struct AddedBackend {
+  std::string name;             // the member that it becomes
+  std::string path;             // "module.Class"
+  std::optional<int> priority;  // place in the automatic list, 0 = first; of two at one place the
+                                // earlier stays first. none = only when requested
+  std::vector<Platform> platforms;  // where it is a member
+  std::function<DescribedBackend(const SelectorFacts&)> describe;
+};
+
+// Reads a backend file ("attn-backend-file/1"); `name` is what messages call the document. Throws
+// Error for anything that is unknown, missing or out of range.
+AddedBackend parse_backend_file(std::string_view text, const std::string& name);
+
 // Selects on one device in one environment. Immutable; safe to use from many threads.
 class BackendSelector {
  public:
-  // CUDA needs a capability; ROCm's follows from gcn_arch. Throws Error otherwise.
-  BackendSelector(SelectorFacts facts, BackendRegistry registry);
+  // CUDA needs a capability; ROCm's follows from gcn_arch. Throws Error otherwise, and when an
+  // added backend has a name that is taken or cannot be a member's.
+  BackendSelector(SelectorFacts facts, BackendRegistry registry,
+                  std::vector<AddedBackend> added = {});
 
   // What vLLM raises is in the answer. Throws Error for a request that is no member.
   Selection select(const SelectionRequest& request) const;
@@ -75,12 +95,26 @@ class BackendSelector {
   // raises, import errors of the environment included.
   const BackendCheck& check(std::string_view member) const;
 
+  bool is_added(std::string_view member) const { return added_.contains(member); }
+  // vLLM's candidates with the added ones at their places.
+  std::vector<std::string> with_added(std::span<const std::string_view> candidates) const;
+  // The added ones of place 0, in order.
+  std::vector<std::string> added_first() const;
+
  private:
   void describe_all();
+  void add(const AddedBackend& added);
+
+  struct Place {
+    int priority;
+    std::string name;
+  };
 
   SelectorFacts facts_;
   BackendRegistry registry_;
   std::map<std::string, BackendCheck, std::less<>> by_path_;
+  std::map<std::string, BackendCheck, std::less<>> added_;  // by name
+  std::vector<Place> places_;                               // of the automatic ones, ascending
 };
 
 // get_mamba_attn_backend: the class of a member of the mamba registry.

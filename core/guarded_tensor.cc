@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -25,43 +24,30 @@ bool has_nan(DType dtype) { return is_floating(dtype) && dtype != DType::kF4E2M1
 
 }  // namespace
 
-GuardedTensor::GuardedTensor(std::string name, DType dtype, std::vector<std::int64_t> shape,
-                             std::int64_t row_gap)
+GuardedTensor::GuardedTensor(std::string name, DType dtype, std::vector<std::int64_t> shape)
     : name_(std::move(name)) {
-  if (row_gap < 0) throw Error(fmt::format("row_gap of {} is {}", name_, row_gap));
   for (const std::int64_t length : shape) {
     if (length < 0) throw Error(fmt::format("{} has an axis of length {}", name_, length));
   }
   view_ = contiguous(static_cast<void*>(nullptr), dtype, shape);
-  const int last = view_.rank - 1;
-  row_pitch_ = row_bytes() + row_gap * unit_bytes(dtype);
-  std::int64_t rows = 1;
-  for (int axis = last - 1; axis >= 0; --axis) {
-    view_.stride_bytes[axis] = rows * row_pitch_;
-    rows *= view_.shape[axis];
-  }
-  body_bytes_ = rows == 0 ? 0 : (rows - 1) * row_pitch_ + row_bytes();
-  memory_.resize(static_cast<std::size_t>(2 * kGuardBytes + kAlignment + body_bytes_));
+  const std::int64_t units = view_.num_units();
+  bytes_ = units * unit_bytes(dtype);
+  memory_.resize(static_cast<std::size_t>(2 * kGuardBytes + kAlignment + bytes_));
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.data()) + kGuardBytes;
   start_ =
       kGuardBytes + static_cast<std::int64_t>((kAlignment - address % kAlignment) % kAlignment);
   view_.data = memory_.data() + start_;
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(memory_.size()); ++i) {
-    memory_[static_cast<std::size_t>(i)] =
-        is_payload(i - start_) ? kPoison : guard_byte(i - start_);
+    const std::int64_t offset = i - start_;
+    const bool payload = offset >= 0 && offset < bytes_;
+    memory_[static_cast<std::size_t>(i)] = payload ? kPoison : guard_byte(offset);
   }
   if (!has_nan(dtype)) return;
   const std::uint64_t nan =
       encode(dtype, std::numeric_limits<double>::quiet_NaN(), Overflow::kInfinity);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t at = 0; at < row_bytes(); at += unit_bytes(dtype)) {
-      store_code(dtype, nan, memory_.data() + start_ + row * row_pitch_ + at);
-    }
+  for (std::int64_t i = 0; i < units; ++i) {
+    store_code(dtype, nan, memory_.data() + start_ + i * unit_bytes(dtype));
   }
-}
-
-bool GuardedTensor::is_payload(std::int64_t offset) const {
-  return offset >= 0 && offset < body_bytes_ && offset % row_pitch_ < row_bytes();
 }
 
 std::string GuardedTensor::damage_between(const char* where, std::int64_t first,
@@ -69,7 +55,6 @@ std::string GuardedTensor::damage_between(const char* where, std::int64_t first,
   std::int64_t count = 0;
   std::int64_t at = 0;
   for (std::int64_t offset = first; offset < last; ++offset) {
-    if (is_payload(offset)) continue;
     if (memory_[static_cast<std::size_t>(start_ + offset)] == guard_byte(offset)) continue;
     if (count++ == 0) at = offset;
   }
@@ -80,16 +65,10 @@ std::string GuardedTensor::damage_between(const char* where, std::int64_t first,
 }
 
 std::string GuardedTensor::damage() const {
-  std::string all;
-  for (const std::string& zone :
-       {damage_between("before", -start_, 0), damage_between("between rows of", 0, body_bytes_),
-        damage_between("behind", body_bytes_,
-                       static_cast<std::int64_t>(memory_.size()) - start_)}) {
-    if (zone.empty()) continue;
-    if (!all.empty()) all += "; ";
-    all += zone;
-  }
-  return all;
+  const std::string before = damage_between("before", -start_, 0);
+  const std::string behind =
+      damage_between("behind", bytes_, static_cast<std::int64_t>(memory_.size()) - start_);
+  return before + (before.empty() || behind.empty() ? "" : "; ") + behind;
 }
 
 }  // namespace attn

@@ -1,0 +1,93 @@
+#include "composite/image_ranges.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace attn {
+namespace {
+
+// What one request sees without its images.
+struct PlainMask {
+  bool causal = true;
+  std::int64_t window_left = std::numeric_limits<std::int64_t>::max();  // that ranges reach across
+  bool other_bounds = false;  // beyond these two: then a range that holds a row counts
+};
+
+bool adds_keys(std::int64_t start, std::int64_t end, std::int64_t context_len, std::int64_t seq_len,
+               const PlainMask& mask) {
+  if (start < 0 || start >= end) return false;
+  // Rows and keys of the request that lie in the range.
+  const std::int64_t first_row = std::max(start, context_len);
+  const std::int64_t last = std::min(end, seq_len - 1);
+  if (first_row > last) return false;
+  const bool later_key = mask.causal && first_row < last;
+  return mask.other_bounds || later_key || last - start > mask.window_left;
+}
+
+PlainMask plain_mask(const MaskSpec& mask, std::int64_t request) {
+  PlainMask plain;
+  plain.causal =
+      mask.causal_per_req.present() ? int_at(mask.causal_per_req, request) != 0 : mask.causal;
+  if (mask.window_left != MaskSpec::kUnbounded && !mask.mm_prefix_clamp) {
+    plain.window_left = mask.window_left;
+  }
+  plain.other_bounds = mask.window_right != MaskSpec::kUnbounded || mask.sink_token_length != 0 ||
+                       mask.attention_chunk_size != 0;
+  return plain;
+}
+
+// Of the layer of the group whose window hides most.
+PlainMask plain_mask(const CommonAttentionMetadata& batch, std::int32_t row,
+                     const BuilderArguments& group) {
+  PlainMask plain;
+  plain.causal =
+      batch.causal_per_req ? (*batch.causal_per_req)[static_cast<std::size_t>(row)] : batch.causal;
+  for (const LayerTraits& layer : group.model) {
+    const bool mine = std::find(group.layer_names.begin(), group.layer_names.end(), layer.name) !=
+                      group.layer_names.end();
+    if (!mine || !layer.sliding_window || !*layer.sliding_window) continue;
+    if (!plain.causal) plain.other_bounds = true;  // the window bounds the right side, too
+    if (!layer.has_unclamped_window()) continue;
+    plain.window_left = std::min<std::int64_t>(plain.window_left, **layer.sliding_window - 1);
+  }
+  return plain;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> requests_with_image_masks(const AttentionOp& op) {
+  std::vector<std::int64_t> requests;
+  const TensorView& ranges = op.mask.mm_prefix_ranges;
+  if (!ranges.present()) return requests;
+  for (std::int64_t r = 0; r < op.num_reqs(); ++r) {
+    const PlainMask mask = plain_mask(op.mask, r);
+    for (std::int64_t i = 0; i < ranges.shape[1]; ++i) {
+      if (!adds_keys(int_at(ranges, r, i, 0), int_at(ranges, r, i, 1), op.context_len(r),
+                     op.seq_len(r), mask)) {
+        continue;
+      }
+      requests.push_back(r);
+      break;
+    }
+  }
+  return requests;
+}
+
+std::vector<std::int32_t> rows_with_image_masks(const CommonAttentionMetadata& batch,
+                                                const BuilderArguments& group) {
+  std::vector<std::int32_t> rows;
+  if (!batch.mm_req_doc_ranges) return rows;
+  for (const RowImages& images : *batch.mm_req_doc_ranges) {
+    const PlainMask mask = plain_mask(batch, images.row, group);
+    const std::int32_t seq_len = batch.seq_lens[static_cast<std::size_t>(images.row)];
+    const std::int32_t context_len = seq_len - batch.query_len(images.row);
+    const bool any =
+        std::any_of(images.ranges.begin(), images.ranges.end(), [&](const ImageRange& range) {
+          return adds_keys(range.start, range.end, context_len, seq_len, mask);
+        });
+    if (any) rows.push_back(images.row);
+  }
+  return rows;
+}
+
+}  // namespace attn

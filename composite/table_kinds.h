@@ -1,0 +1,20 @@
+// The tables of the composite: how each makes answers of rows. Every row has `id`, `kind` and
+// `expect`, which is the compared member.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "composite/replay.h"
+#include "core/table_replay.h"
+
+namespace attn {
+
+LineKind capabilities_table(const JsonNode& header, const VllmBackends& backends);
+LineKind routing_table(const JsonNode& header);
+LineKind metadata_table(const JsonNode& header);
+
+// Of metadata_table: the answer to a row about groups of layers (graphs, layouts, block sizes,
+// builders); none when its kind is another one.
+std::optional<nlohmann::json> answer_group_row(const std::string& kind, const JsonNode& row);
+
+}  // namespace attn

@@ -1,0 +1,112 @@
+#include "core/table_values.h"
+
+#include <limits>
+
+namespace attn {
+namespace {
+
+using Config = AttentionSelectorConfig;
+constexpr ConfigSwitch kSwitches[] = {
+    {"use_mla", &Config::use_mla},
+    {"has_sink", &Config::has_sink},
+    {"use_sparse", &Config::use_sparse},
+    {"use_mm_prefix", &Config::use_mm_prefix},
+    {"use_per_head_quant_scales", &Config::use_per_head_quant_scales},
+    {"has_sliding_window", &Config::has_sliding_window},
+    {"use_non_causal", &Config::use_non_causal},
+    {"use_batch_invariant", &Config::use_batch_invariant},
+    {"use_kv_connector", &Config::use_kv_connector},
+    {"use_pcp", &Config::use_pcp},
+    {"use_adaptive_verification", &Config::use_adaptive_verification},
+    {"use_dcp", &Config::use_dcp},
+    {"use_rswa", &Config::use_rswa}};
+
+}  // namespace
+
+using nlohmann::json;
+
+std::span<const ConfigSwitch> config_switches() { return kSwitches; }
+
+int int_from(const JsonNode& node) {
+  const std::int64_t value = node.integer(std::numeric_limits<int>::min());
+  if (value > std::numeric_limits<int>::max()) node.fail("an integer < 2^31");
+  return static_cast<int>(value);
+}
+
+std::optional<int> optional_int_from(const JsonNode& node) {
+  return node.is_null() ? std::nullopt : std::optional(int_from(node));
+}
+
+std::optional<bool> optional_bool_from(const JsonNode& node) {
+  return node.is_null() ? std::nullopt : std::optional(node.boolean());
+}
+
+std::optional<std::string> optional_string_from(const JsonNode& node) {
+  return node.is_null() ? std::nullopt : std::optional(node.string());
+}
+
+DType model_dtype_from(const JsonNode& node) {
+  const std::optional<DType> dtype = model_dtype_from_name(node.string());
+  if (!dtype) node.fail("float16, bfloat16 or float32");
+  return *dtype;
+}
+
+std::optional<CacheDType> cache_dtype_from(const JsonNode& node) {
+  if (node.is_null()) return std::nullopt;
+  const std::optional<CacheDType> dtype = cache_dtype_from_name(node.string());
+  if (!dtype) node.fail("a cache dtype or null");
+  return dtype;
+}
+
+AttentionType attention_type_from(const JsonNode& node) {
+  const std::optional<AttentionType> type = attention_type_from_name(node.string());
+  if (!type) node.fail("decoder, encoder, encoder_only or encoder_decoder");
+  return *type;
+}
+
+std::optional<DeviceCapability> capability_from(const JsonNode& node) {
+  if (node.is_null()) return std::nullopt;
+  const std::vector<JsonNode> pair = node.elements();
+  if (pair.size() != 2) node.fail("[major, minor] or null");
+  const DeviceCapability capability{int_from(pair[0]), int_from(pair[1])};
+  if (capability.major < 0 || capability.minor < 0) node.fail("[major, minor], not negative");
+  return capability;
+}
+
+BlockSizes block_sizes_from(const JsonNode& node) {
+  BlockSizes sizes;
+  for (const JsonNode& element : node.elements()) {
+    const bool multiples = element.is_object();
+    if (multiples) element.expect_only({"multiple_of"});
+    const JsonNode size = multiples ? element.at("multiple_of") : element;
+    sizes.push_back({int_from(size), multiples});
+    if (sizes.back().size < 1) size.fail("an integer >= 1");
+  }
+  return sizes;
+}
+
+json to_json_value(const BlockSizes& sizes) {
+  json list = json::array();
+  for (const BlockSize entry : sizes) {
+    list.push_back(entry.multiples ? json{{"multiple_of", entry.size}} : json(entry.size));
+  }
+  return list;
+}
+
+CacheLayouts cache_layouts_from(const JsonNode& node) {
+  CacheLayouts layouts;
+  for (const JsonNode& element : node.elements()) {
+    const std::optional<CacheLayout> layout = cache_layout_from_name(element.string());
+    if (!layout) element.fail("a KV cache layout such as LBNHC");
+    layouts.push_back(*layout);
+  }
+  return layouts;
+}
+
+json to_json_value(const CacheLayouts& layouts) {
+  json list = json::array();
+  for (const CacheLayout layout : layouts) list.push_back(name(layout));
+  return list;
+}
+
+}  // namespace attn
