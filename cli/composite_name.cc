@@ -33,7 +33,7 @@ struct CompositeName {
 };
 
 // Deeper names are refused: every level is a call.
-constexpr int kMostLevels = 16;
+constexpr int kMostLevels = 8;
 
 class Parser {
  public:

@@ -85,8 +85,10 @@ std::string text_of(const std::string& id, const PrecisionContract& contract,
                     const Judgement& judgement) {
   double ratio = 0.0;
   for (const TensorComparison& c : judgement.tensors) ratio = std::max(ratio, c.ratio);
-  return fmt::format("{} {} under {}: largest error {:.3g} of its bound{}{}", id,
-                     name(judgement.verdict), text_of(contract), ratio,
+  return fmt::format("{} {} under {}{}{}: largest error {:.3g} times its bound{}{}", id,
+                     name(judgement.verdict), text_of(contract),
+                     judgement.strict ? ", strict " : "",
+                     judgement.strict ? name(*judgement.strict) : "", ratio,
                      judgement.reason.empty() ? "" : "; ", judgement.reason);
 }
 

@@ -27,7 +27,7 @@ Judgement unjudged(Verdict verdict, std::string reason);
 // Adds verdict, gate, reason, tensors, strict, telemetry and policies to a document.
 void add_judgement(Json& document, const Judgement& judgement);
 
-// "<id> pass under bf16_flash: largest error 0.3 of its bound".
+// "<id> pass under bf16_flash: largest error 0.3 times its bound".
 std::string text_of(const std::string& id, const PrecisionContract& contract,
                     const Judgement& judgement);
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kColumnAlignment = 128;
 constexpr int kMaxDraftTokens = 1 << 20;
+constexpr std::int64_t kMaxTableEntries = std::int64_t{1} << 28;
 
 void expect_at_least_one(const char* what, int value) {
   if (value < 1) throw Error(fmt::format("{} is {}, must be at least 1", what, value));
@@ -46,13 +47,17 @@ BlockTable kernel_block_table(const BlockTable& table, int block_size, int kerne
     throw Error(fmt::format("kernel_block_stride is {}, must be at least 0", kernel_block_stride));
   }
   if (ratio == 1) return table;
+  if (static_cast<std::int64_t>(table.entries.size()) > kMaxTableEntries / ratio) {
+    throw Error(
+        fmt::format("{} entries of {} kernel blocks are too many", table.entries.size(), ratio));
+  }
   const std::int64_t stride = kernel_block_stride == 0 ? ratio : kernel_block_stride;
   BlockTable kernel{table.width * ratio, {}};
   kernel.entries.reserve(table.entries.size() * static_cast<std::size_t>(ratio));
   for (const std::int32_t block : table.entries) {
     const std::int64_t first = block * stride;
     if (first < std::numeric_limits<std::int32_t>::min() ||
-        first + ratio > std::numeric_limits<std::int32_t>::max()) {
+        first + ratio - 1 > std::numeric_limits<std::int32_t>::max()) {
       throw Error(
           fmt::format("block {} times {} kernel blocks does not fit an i32", block, stride));
     }
@@ -95,6 +100,9 @@ std::optional<int> common_reorder_threshold(std::span<const std::optional<int>> 
 BuilderPlan plan_builders(const BuilderGroup& group) {
   expect_at_least_one("block_size", group.block_size);
   expect_at_least_one("decode_context_parallel_size", group.decode_context_parallel_size);
+  expect_at_least_one("max_model_len", group.max_model_len);
+  expect_at_least_one("max_num_seqs", group.max_num_seqs);
+  expect_at_least_one("num_metadata_builders", group.num_metadata_builders);
   BuilderPlan plan;
   plan.builder_block_size = group.block_size;
   std::int64_t width = table_width(group);

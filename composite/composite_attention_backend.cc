@@ -210,6 +210,7 @@ AttentionBackendPtr compose_as(Conduct conduct, std::vector<AttentionBackendPtr>
                             to_string(children[*twice]->full_class_name())));
   }
   expect_separate_updates(children);
+  expect_number_of_children(*policy, children.size());
   return composites().find_or_make(std::move(children), std::move(policy), std::move(options),
                                    conduct);
 }

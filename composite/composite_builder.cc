@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attn/builder_group.h"
 #include "attn/error.h"
 #include "attn/vllm_error.h"
 #include "composite/composite_attention_backend.h"
@@ -60,12 +61,9 @@ MetadataPtr CompositeAttentionBuilder::build_for_cudagraph_capture(
 }
 
 std::optional<int> CompositeAttentionBuilder::reorder_batch_threshold() const {
-  std::optional<int> smallest;
-  for (const auto& builder : builders_) {
-    const std::optional<int> threshold = builder->reorder_batch_threshold();
-    if (threshold) smallest = std::min(smallest.value_or(*threshold), *threshold);
-  }
-  return smallest;
+  std::vector<std::optional<int>> thresholds;
+  for (const auto& builder : builders_) thresholds.push_back(builder->reorder_batch_threshold());
+  return common_reorder_threshold(thresholds);
 }
 
 void CompositeAttentionBuilder::set_kernel_block_size(int block_size) {

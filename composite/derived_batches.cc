@@ -51,6 +51,7 @@ void expect_last_tokens(const Batch& batch, std::span<const std::int32_t> tokens
 void keep_masks(const Batch& from, Batch& to) {
   to.causal = from.causal;
   to.causal_per_req = from.causal_per_req;
+  to.is_prefilling = from.is_prefilling;
   to.mm_req_doc_ranges = from.mm_req_doc_ranges;
   to.encoder_seq_lens = from.encoder_seq_lens;
   to.encoder_seq_lens_cpu = from.encoder_seq_lens_cpu;

@@ -62,6 +62,7 @@ BlockSizes ExecutableBackend::kernel_block_sizes(const KvCacheSpec&) const {
 
 std::vector<std::string> ExecutableBackend::reasons_against(const CommonAttentionMetadata& batch,
                                                             const BuilderArguments& group) const {
+  validate(batch);
   const Capabilities& c = backend_->capabilities();
   std::vector<std::string> reasons;
   const auto expect = [&](bool used, Feature feature, std::string_view what) {

@@ -59,9 +59,15 @@ json layout_properties_row(const JsonNode& row) {
 json kernel_block_table_row(const JsonNode& row) {
   row.expect_only({"id", "kind", "fixed", "block_size", "kernel_block_size", "kernel_block_stride",
                    "block_table", "expect"});
-  return to_json_value(kernel_block_table(
-      block_table_from(row.at("block_table")), int_from(row.at("block_size")),
-      int_from(row.at("kernel_block_size")), int_from(row.at("kernel_block_stride"))));
+  const BlockTable table = block_table_from(row.at("block_table"));
+  const int block_size = int_from(row.at("block_size"));
+  const int kernel_block_size = int_from(row.at("kernel_block_size"));
+  if (kernel_block_size > 0) {
+    expect_answer(row.at("block_size"), static_cast<std::int64_t>(table.entries.size()),
+                  block_size / kernel_block_size);
+  }
+  return to_json_value(kernel_block_table(table, block_size, kernel_block_size,
+                                          int_from(row.at("kernel_block_stride"))));
 }
 
 json reorder_threshold_row(const JsonNode& row) {

@@ -14,7 +14,7 @@ namespace attn {
 // causal requests with or without a left window; "may" elsewhere.
 std::vector<std::int64_t> requests_with_image_masks(const AttentionOp& op);
 
-// The same for the rows of a batch, in any layer of the group. Lengths are the host's.
+// The same for the rows of a batch, in any layer of the group. Query lengths are the host's copy.
 std::vector<std::int32_t> rows_with_image_masks(const CommonAttentionMetadata& batch,
                                                 const BuilderArguments& group);
 

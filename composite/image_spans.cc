@@ -10,6 +10,8 @@
 namespace attn {
 namespace {
 
+constexpr std::size_t kMaxPaddedRanges = std::size_t{1} << 24;
+
 void expect_feature(const PromptFeature& feature) {
   const std::int64_t past = std::int64_t{feature.offset} + feature.length;
   if (feature.offset < 0 || feature.length < 0 || past > std::numeric_limits<std::int32_t>::max()) {
@@ -121,6 +123,9 @@ std::optional<std::vector<std::vector<ImageRange>>> padded_ranges(
     longest = std::max(longest, row.size());
   }
   if (!any) return std::nullopt;
+  if (longest > kMaxPaddedRanges / rows.size()) {
+    throw Error(fmt::format("{} rows padded to {} ranges are too many", rows.size(), longest));
+  }
   for (std::vector<ImageRange>& row : rows) row.resize(longest, kFiller);
   return rows;
 }

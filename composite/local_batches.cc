@@ -54,6 +54,7 @@ class LocalBatchMaker {
   void keep_flags() {
     local_.causal = batch_.causal;
     if (batch_.causal_per_req) local_.causal_per_req = std::move(flags_);
+    if (batch_.is_prefilling) local_.is_prefilling = std::move(prefilling_);
     if (batch_.req_idx) local_.req_idx = std::move(req_idx_);
     if (batch_.mm_req_doc_ranges) local_.mm_req_doc_ranges = std::move(images_);
   }
@@ -85,6 +86,7 @@ class LocalBatchMaker {
     const auto r = static_cast<std::size_t>(row);
     if (derivation_ == Derivation::kVllm) return;
     if (batch_.causal_per_req) flags_.push_back((*batch_.causal_per_req)[r]);
+    if (batch_.is_prefilling) prefilling_.push_back((*batch_.is_prefilling)[r]);
     if (batch_.req_idx) req_idx_.push_back((*batch_.req_idx)[r]);
     if (!batch_.mm_req_doc_ranges) return;
     RowImages images{static_cast<std::int32_t>(local_.seq_lens.size()), {}};
@@ -120,6 +122,7 @@ class LocalBatchMaker {
   Derivation derivation_;
   CommonAttentionMetadata local_;
   std::vector<bool> flags_;  // causal_per_req of the virtual rows
+  std::vector<bool> prefilling_;
   std::vector<std::int32_t> req_idx_;
   std::vector<RowImages> images_;
   LocalBlocks blocks_;

@@ -1,4 +1,8 @@
 // Rows of the table `metadata` about batches; those about groups of layers are in group_rows.cc.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "attn/batch_reorder.h"
 #include "attn/context_parallel.h"
 #include "attn/decode_split.h"
@@ -15,8 +19,6 @@ namespace attn {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::int32_t kMaxUBatches = 1 << 16;
 
 json split_decodes_and_prefills_row(const JsonNode& row) {
   row.expect_only({"id", "kind", "fixed", "batch", "options", "expect"});
@@ -134,9 +136,10 @@ json ubatch_row(const JsonNode& row) {
   const CommonAttentionMetadata batch = batch_from(row.at("batch"));
   const std::int32_t num_tokens_padded = int_from(row.at("num_tokens_padded"));
   const std::int32_t num_ubatches = int_from(row.at("num_ubatches"));
-  if (num_ubatches > kMaxUBatches) row.at("num_ubatches").fail("at most 2^16");
   std::optional<std::vector<std::int32_t>> points;
   if (!row.at("split_point").is_null()) points = int_list_from(row.at("split_point"));
+  expect_answer(row.at("num_ubatches"), batch.num_reqs + batch.num_actual_tokens,
+                points ? static_cast<std::int64_t>(points->size()) : num_ubatches);
   std::vector<std::int32_t> query_lens;
   query_lens.reserve(batch.seq_lens.size());
   for (std::int32_t r = 0; r < batch.num_reqs; ++r) query_lens.push_back(batch.query_len(r));
@@ -193,7 +196,7 @@ json dcp_local_row(const JsonNode& row) {
   if (!row.at("dcp_rank").is_null()) {
     return dcp_local_seq_lens(seq_lens, size, int_from(row.at("dcp_rank")), interleave);
   }
-  if (size > kMaxUBatches) row.at("dcp_size").fail("at most 2^16");
+  expect_answer(row.at("dcp_size"), static_cast<std::int64_t>(seq_lens.size()), size);
   json of_rows = json::array();
   for (const std::int32_t seq_len : seq_lens) {
     json of_ranks = json::array();
@@ -281,6 +284,13 @@ json answer_row(const JsonNode& row) {
 }
 
 }  // namespace
+
+void expect_answer(const JsonNode& node, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  if (columns > kMost / std::max<std::int64_t>(rows, 1)) {
+    node.fail(fmt::format("an answer of at most 2^20 entries, not {} times {}", rows, columns));
+  }
+}
 
 LineKind metadata_table(const JsonNode& header) {
   header.expect_only({"format", "table", "vllm_version", "seed", "rows"});

@@ -22,6 +22,7 @@ bool has_unclamped_window(const std::vector<LayerTraits>& model, const std::stri
 class MmPrefixPolicyClass final : public RoutingPolicyClass {
  public:
   std::string name() const override { return "mm_prefix"; }
+  std::optional<int> num_children() const override { return 2; }
   std::unique_ptr<RoutingPolicy> make(const BuilderArguments& arguments,
                                       std::span<const AttentionBackendPtr>) const override {
     return std::make_unique<MmPrefixPolicy>(arguments);

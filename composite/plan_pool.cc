@@ -19,7 +19,7 @@ void add_shape(Key& key, const TensorView& view) {
   key.insert(key.end(), view.stride_bytes, view.stride_bytes + view.rank);
 }
 
-// All that a plan may rest on beside the lengths of the batch.
+// All that a plan may rest on beside the query lengths of the batch.
 Key key_of(const AttentionOp& op) {
   const MaskSpec& mask = op.mask;
   Key key = {num_workers(),
@@ -39,6 +39,8 @@ Key key_of(const AttentionOp& op) {
         &op.kv.v_global_scale, &mask.mm_prefix_ranges, &op.sinks, &op.output_scale}) {
     add_shape(key, *view);
   }
+  // Layers of one batch differ: those of cross attention have the encoder's lengths.
+  for (std::int64_t r = 0; r < op.num_reqs(); ++r) key.push_back(op.seq_len(r));
   return key;
 }
 
@@ -76,8 +78,6 @@ std::unique_ptr<PlanPool::Entry> PlanPool::prepare(const AttentionProblem& probl
   require_supported(*backend_, problem, {nullptr, SIZE_MAX});
   WorkspaceBlock workspace = workspaces_->take(backend_->workspace_bytes(problem));
   std::unique_ptr<Plan> plan = backend_->prepare(problem, workspace.workspace());
-  const std::lock_guard lock(mutex_);
-  ++num_prepared_;
   return std::make_unique<Entry>(Entry{std::move(key), std::move(workspace), std::move(plan)});
 }
 
@@ -88,11 +88,6 @@ void PlanPool::run(const AttentionProblem& problem, const Outputs& outputs) cons
   entry->plan->run(problem, outputs);
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(entry));
-}
-
-std::int64_t PlanPool::num_prepared() const {
-  const std::lock_guard lock(mutex_);
-  return num_prepared_;
 }
 
 }  // namespace attn

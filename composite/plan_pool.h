@@ -11,8 +11,8 @@
 
 namespace attn {
 
-// Every problem given to a pool must have the same lengths. Thread-safe: a plan serves one call at
-// a time, and calls that come together get plans of their own.
+// Every problem given to a pool must have the same query lengths. Thread-safe: a plan serves one
+// call at a time, and calls that come together get plans of their own.
 class PlanPool {
  public:
   PlanPool(std::shared_ptr<const Backend> backend, std::shared_ptr<WorkspacePool> workspaces);
@@ -23,8 +23,6 @@ class PlanPool {
   // Answers with a kept plan for the same shapes and options, or with a new one. Throws Error when
   // the backend does not support the problem.
   void run(const AttentionProblem& problem, const Outputs& outputs) const;
-
-  std::int64_t num_prepared() const;  // plans made so far
 
  private:
   struct Entry;
@@ -37,7 +35,6 @@ class PlanPool {
   std::shared_ptr<WorkspacePool> workspaces_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Entry>> idle_;
-  mutable std::int64_t num_prepared_ = 0;
 };
 
 }  // namespace attn

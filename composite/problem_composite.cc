@@ -89,6 +89,10 @@ void expect_children(const Children& children) {
     if (!names.insert(child->name()).second) {
       throw Error(fmt::format("a composite has {} twice", child->name()));
     }
+    if (child->capabilities().lse_form != children.front()->capabilities().lse_form) {
+      throw Error(fmt::format("{} and {} write lse in different forms", children.front()->name(),
+                              child->name()));
+    }
   }
 }
 
@@ -120,6 +124,7 @@ class RoutedBackend final : public ProblemComposite {
       : children_(std::move(children)), policy_(std::move(policy)) {
     expect_children(children_);
     if (!policy_) throw Error("a composite has no policy");
+    expect_number_of_children(*policy_, children_.size());
     for (std::shared_ptr<const Backend>& child : children_) {
       if (!is_composite(*child)) child = ExecutableBackend(child, nullptr).answering();
     }

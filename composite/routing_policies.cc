@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attn/error.h"
 #include "attn/routing_policy.h"
 #include "attn/vllm_error.h"
 
@@ -27,6 +28,7 @@ class SelectPolicy final : public RoutingPolicy {
 struct BatchPolicy {
   std::string name;
   Select select;
+  std::optional<int> num_children = std::nullopt;
   int capture_child = 0;
   GraphSupport cudagraph_support = GraphSupport::kNever;
   std::function<bool(int child)> uses_mm_prefix = [](int) { return true; };
@@ -37,6 +39,7 @@ class BatchPolicyClass final : public RoutingPolicyClass {
   explicit BatchPolicyClass(BatchPolicy policy) : policy_(std::move(policy)) {}
 
   std::string name() const override { return policy_.name; }
+  std::optional<int> num_children() const override { return policy_.num_children; }
   std::unique_ptr<RoutingPolicy> make(const BuilderArguments&,
                                       std::span<const AttentionBackendPtr>) const override {
     return std::make_unique<SelectPolicy>(policy_.select);
@@ -138,6 +141,14 @@ class HeadSizePolicyClass final : public RoutingPolicyClass {
 
 }  // namespace
 
+void expect_number_of_children(const RoutingPolicyClass& policy, std::size_t count) {
+  const std::optional<int> wanted = policy.num_children();
+  if (wanted && static_cast<std::size_t>(*wanted) != count) {
+    throw Error(fmt::format("policy {} chooses between {} children, the composite has {}",
+                            policy.name(), *wanted, count));
+  }
+}
+
 RoutingPolicyPtr constant_policy(int child, int capture_child) {
   return shared(
       {.name = fmt::format("constant({})", child),
@@ -167,6 +178,7 @@ RoutingPolicyPtr max_query_len_policy(MaxQueryLen options) {
                                        within ? "<=" : ">", threshold),
                            within ? std::vector<ForcingRow>{} : rows_longer(batch, threshold)};
                      },
+                 .num_children = 2,
                  .capture_child = options.capture_child,
                  .cudagraph_support = support});
 }
@@ -185,6 +197,7 @@ RoutingPolicyPtr uniform_policy(int query_len, int capture_child) {
                          return Route{1, fmt::format("every query has {}", query_len), {}};
                        return Route{0, "queries of other lengths", std::move(others)};
                      },
+                 .num_children = 2,
                  .capture_child = capture_child,
                  .cudagraph_support =
                      capture_child == 1 ? GraphSupport::kUniformBatch : GraphSupport::kNever});
@@ -211,6 +224,7 @@ RoutingPolicyPtr decode_only_policy(DecodeOnly options) {
              if (rows.empty()) return Route{1, "decodes only", {}};
              return Route{0, "prefills", std::move(rows)};
            },
+       .num_children = 2,
        .capture_child = options.capture_child,
        .cudagraph_support = captures ? GraphSupport::kUniformBatch : GraphSupport::kNever});
 }
@@ -233,6 +247,7 @@ RoutingPolicyPtr max_seq_len_policy(int threshold, int capture_child) {
                                       return fmt::format("length {} > {}", length, threshold);
                                     })};
            },
+       .num_children = 2,
        .capture_child = capture_child,
        .cudagraph_support = GraphSupport::kNever});
 }

@@ -205,7 +205,7 @@ json wrapped_answer(const KvCacheSpec& spec, const JsonNode& row) {
       const auto& leaf = dynamic_cast<const ScriptedMetadata&>(leaf_of(*metadata));
       answer["built_by"] = leaf.role();
       answer["variant"] = policy.tag(route_of(*metadata).front().route.child);
-      answer["has_logits_indices"] = wrapper == 0 && &metadata->backend() == backend.get();
+      answer["has_logits_indices"] = wanted_logits(*metadata) != nullptr;
       answer["same_batch"] = leaf.same_as(batch);
       answer["seen"] = seen_json(leaf.batch());
     } catch (const VllmError& error) {

@@ -2,7 +2,10 @@
 // `expect`, which is the compared member.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "composite/replay.h"
 #include "core/table_replay.h"
@@ -12,6 +15,10 @@ namespace attn {
 LineKind capabilities_table(const JsonNode& header, const VllmBackends& backends);
 LineKind routing_table(const JsonNode& header);
 LineKind metadata_table(const JsonNode& header);
+
+// A short text cannot ask for a long answer: throws Error, naming the node, when `rows` times
+// `columns` entries are too many.
+void expect_answer(const JsonNode& node, std::int64_t rows, std::int64_t columns);
 
 // Of metadata_table: the answer to a row about groups of layers (graphs, layouts, block sizes,
 // builders); none when its kind is another one.

@@ -97,7 +97,7 @@ void expect_slice(const UBatchSlice& slice, const Batch& batch) {
     throw Error(fmt::format("tokens [{}, {}) of a slice are outside the {} of the batch",
                             slice.first_token, slice.past_token, batch.num_actual_tokens));
   }
-  if (slice.past_token <= batch.query_start_loc_cpu[at(slice.past_row) - 1]) {
+  if (slice.past_token < batch.query_start_loc_cpu[at(slice.past_row) - 1]) {
     throw Error(fmt::format("tokens [{}, {}) of a slice end before its row {}", slice.first_token,
                             slice.past_token, slice.past_row - 1));
   }

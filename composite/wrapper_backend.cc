@@ -7,6 +7,7 @@
 #include "attn/derived_batches.h"
 #include "attn/error.h"
 #include "attn/local_batches.h"
+#include "attn/vllm_error.h"
 
 namespace attn {
 namespace {
@@ -19,6 +20,10 @@ struct Rewritten {
   std::optional<WantedLogits> logits;
   std::optional<LocalBlocks> blocks;
 };
+
+Derivation derivation_of(Conduct conduct) {
+  return conduct == Conduct::kVllm ? Derivation::kVllm : Derivation::kFaithful;
+}
 
 class BatchRewrite {
  public:
@@ -36,9 +41,7 @@ class FastPrefill final : public BatchRewrite {
   Rewritten of(const Batch& batch, const KvCacheSpec&, Derivation derivation) const override {
     Rewritten rewritten;
     rewritten.batch = fast_prefill(batch, derivation);
-    if (batch.logits_indices_padded && batch.num_logits_indices) {
-      rewritten.logits = {*batch.logits_indices_padded, *batch.num_logits_indices};
-    }
+    rewritten.logits = {batch.logits_indices_padded, batch.num_logits_indices};
     return rewritten;
   }
 
@@ -157,8 +160,7 @@ class WrapperBuilder final : public AttentionMetadataBuilder {
  private:
   template <class Build>
   MetadataPtr rewritten(const Batch& batch, const Build& build) {
-    const auto derivation = conduct_ == Conduct::kVllm ? Derivation::kVllm : Derivation::kFaithful;
-    Rewritten rewritten = rewrite_.of(batch, spec_, derivation);
+    Rewritten rewritten = rewrite_.of(batch, spec_, derivation_of(conduct_));
     return wrap(build(rewritten.batch ? *rewritten.batch : batch), std::move(rewritten.logits),
                 std::move(rewritten.blocks));
   }
@@ -231,7 +233,9 @@ class WrapperBackend final : public AttentionBackend,
     return name;
   }
   DescribedBackend describe(const std::optional<DeviceCapability>& capability) const override {
-    return wrapped_->describe(capability);
+    DescribedBackend described = wrapped_->describe(capability);
+    if (!rewrite_->captures()) described.graph = GraphSupport::kNever;
+    return described;
   }
   BlockSizes kernel_block_sizes(const KvCacheSpec& spec) const override {
     return wrapped_->kernel_block_sizes(spec);
@@ -251,7 +255,15 @@ class WrapperBackend final : public AttentionBackend,
   }
   std::vector<std::string> reasons_against(const Batch& batch,
                                            const BuilderArguments& group) const override {
-    const Rewritten rewritten = rewrite_->of(batch, group.spec, Derivation::kFaithful);
+    validate(batch);
+    Rewritten rewritten;
+    try {
+      rewritten = rewrite_->of(batch, group.spec, derivation_of(conduct_));
+    } catch (const Error& refusal) {  // this batch has no such form
+      return {refusal.what()};
+    } catch (const VllmError& refusal) {
+      return {refusal.what()};
+    }
     return wrapped_->reasons_against(rewritten.batch ? *rewritten.batch : batch, group);
   }
   std::unique_ptr<AttentionMetadataBuilder> make_builder(

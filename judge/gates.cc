@@ -14,9 +14,11 @@ std::string_view name(Gate gate) {
 
 namespace judge {
 
-void Gates::fail(Gate gate, std::string reason) {
-  std::string& place = reasons_[static_cast<std::size_t>(gate)];
-  if (place.empty()) place = std::move(reason);
+void Gates::fail(Gate gate, std::string reason, double ratio) {
+  const auto i = static_cast<std::size_t>(gate);
+  if (failed(gate) && !(ratio > ratios_[i])) return;
+  reasons_[i] = std::move(reason);
+  ratios_[i] = ratio;
 }
 
 std::optional<Gate> Gates::first() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -13,8 +14,8 @@ inline constexpr int kNumGates = static_cast<int>(Gate::kStrict) + 1;
 
 class Gates {
  public:
-  // Of two reports about one gate the first stays.
-  void fail(Gate gate, std::string reason);
+  // Of two reports about one gate the larger ratio stays, of equal ones the first.
+  void fail(Gate gate, std::string reason, double ratio = std::numeric_limits<double>::infinity());
 
   std::optional<Gate> first() const;
   bool failed(Gate gate) const { return !reason(gate).empty(); }
@@ -22,6 +23,7 @@ class Gates {
 
  private:
   std::array<std::string, kNumGates> reasons_;  // empty = passed
+  std::array<double, kNumGates> ratios_{};
 };
 
 }  // namespace attn::judge

@@ -148,7 +148,7 @@ void RowComparison::report_to(Gates& gates) const {
   for (int i = 0; i < kNumGates; ++i) {
     const auto gate = static_cast<Gate>(i);
     const std::optional<Failure>& failure = failures_[static_cast<std::size_t>(i)];
-    if (failure) gates.fail(gate, reason(gate, *failure));
+    if (failure) gates.fail(gate, reason(gate, *failure), failure->ratio);
   }
 }
 

@@ -101,19 +101,17 @@ std::vector<SelectorEnvironment> environments(bool full) {
   using enum CacheDType;
   std::vector<SelectorEnvironment> all(1);
   const auto add = [&all](const auto& change) { change(all.emplace_back()); };
-  const auto add_model = [&](int head_size, CacheDType run, HfFacts hf) {
+  const auto add_model = [&](CacheDType run, const ModelFacts& model) {
     add([&](SelectorEnvironment& e) {
-      e.model.emplace();
-      e.model->head_size = head_size;
-      e.model->hf = hf;
+      e.model = model;
       e.cache_dtype = run;
     });
   };
   add([](SelectorEnvironment& e) { e.fa3_built = false; });
   add([](SelectorEnvironment& e) { e.fa4_built = false; });
   add([](SelectorEnvironment& e) { e.flash_attn_version = 4; });
-  add_model(256, kAuto, {128, 64, 128, 512, 2048, std::nullopt});
-  add_model(512, kFp8, {256, 0, 256, 512, 1000, std::nullopt});
+  add_model(kAuto, {.head_size = 256, .hf = {128, 64, 128, 512, 2048, std::nullopt}});
+  add_model(kFp8, {.head_size = 512, .hf = {256, 0, 256, 512, 1000, std::nullopt}});
   if (!full) return all;
   add([](SelectorEnvironment& e) { e.fa2_built = e.fa3_built = e.fa4_built = false; });
   add([](SelectorEnvironment& e) { e.fa2_built = false; });
@@ -124,13 +122,13 @@ std::vector<SelectorEnvironment> environments(bool full) {
   add([](SelectorEnvironment& e) { e.flashmla_extension_c = e.flashinfer = false; });
   add([](SelectorEnvironment& e) { e.use_trtllm_attention = false; });
   add([](SelectorEnvironment& e) { e.dcp_size = e.pcp_size = 2; });
-  add_model(256, kFp8, {128, 64, 128, 512, std::nullopt, 30.0});
-  add_model(256, kAuto, {256, 0, 256, 512, 2048, 0.0});
-  all.back().model->is_mm_prefix_lm = true;
-  add_model(128, kAuto, {192, 32, 128, 256, 2048, std::nullopt});
-  all.back().model->is_diffusion = true;
-  all.back().model->num_heads = 12;
-  all.back().model->num_kv_heads = 8;
+  add_model(kFp8, {.head_size = 256, .hf = {128, 64, 128, 512, std::nullopt, 30.0}});
+  add_model(kAuto,
+            {.head_size = 256, .is_mm_prefix_lm = true, .hf = {256, 0, 256, 512, 2048, 0.0}});
+  add_model(kAuto, {.num_heads = 12,
+                    .num_kv_heads = 8,
+                    .is_diffusion = true,
+                    .hf = {192, 32, 128, 256, 2048, std::nullopt}});
   return all;
 }
 

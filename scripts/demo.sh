@@ -22,7 +22,8 @@ row() { printf '%-16s %-40s %6s %7s %7s %8s\n' "$@"; }
 # The distinct values of a provenance field of a folder's index.
 provenance() { sed -nE 's/.*"'"$2"'": *"([^"]*)".*/\1/p' "$1/index.jsonl" | sort -u | paste -sd ' '; }
 
-echo "Answers of other projects, each judged against the float64 reference by the certified bound of its own arithmetic"
+echo "Answers of other projects, each judged against the float64 reference by the certified bound of its own arithmetic;"
+echo "those of hand_made, written by hand, by the tolerance of their digits"
 echo
 row source 'package and versions' cases passed failed skipped
 total_cases=0 total_passed=0 total_failed=0 total_skipped=0 failures=

@@ -127,6 +127,7 @@ std::vector<std::string> unfulfilled(const DescribedBackend& declared, const Bac
 
 void BackendBindings::bind(const BackendSelector& selector, std::string_view member,
                            std::shared_ptr<const Backend> executable) {
+  if (!executable) throw Error(fmt::format("the backend to stand for {} is null", member));
   const std::vector<std::string> reasons = [&] {
     try {
       return unfulfilled(selector.check(member).backend(), *executable);

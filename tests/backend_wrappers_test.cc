@@ -85,6 +85,33 @@ TEST_F(Wrappers, FastPrefillRewritesEveryPathAndKeepsImages) {
   EXPECT_EQ(wanted_logits(*built(*composite(), Path::kBuild, batch)), nullptr);
 }
 
+TEST_F(Wrappers, RowsInTheirPromptAreKnownBehindAWrapper) {
+  CommonAttentionMetadata batch = prefill_batch();
+  batch.mm_req_doc_ranges.reset();
+  batch.is_prefilling = {true, false};
+  const AttentionBackendPtr inner =
+      compose({scripted_child("A", log, kOwnAll), scripted_child("B", log, kOwnAll)},
+              decode_only_policy({}), {});
+  EXPECT_EQ(leaf(built(*fast_prefill_backend(inner, "Fast"), Path::kBuild, batch)).role(), "A");
+  const MetadataPtr chunks = built(*chunked_local_backend(inner, 4), Path::kBuild, batch, 2);
+  EXPECT_EQ(leaf(chunks).role(), "A");
+  // Positions 5..11 of the first request in chunks of 4, position 8 of the second.
+  EXPECT_EQ(leaf(chunks).batch().is_prefilling, (std::vector<bool>{true, true, false}));
+}
+
+TEST_F(Wrappers, ABatchWithoutARewrittenFormIsARefusalAndNoError) {
+  CommonAttentionMetadata batch = prefill_batch();
+  batch.mm_req_doc_ranges = {{0, {{3, 8}}}};  // across two chunks of 4
+  BuilderArguments group;
+  group.spec.block_size = 2;
+  const AttentionBackendPtr chunked = chunked_local_backend(scripted_child("B", log, kOwnAll), 4);
+  EXPECT_EQ(chunked->reasons_against(batch, group).size(), 1u);
+  const AttentionBackendPtr either =
+      compose({scripted_child("A", log, kOwnAll), chunked}, supports_policy(), {});
+  const MetadataPtr metadata = either->make_builder(group)->build(0, batch, false);
+  EXPECT_EQ(route_of(*metadata).front().route.child, 0);
+}
+
 TEST_F(Wrappers, EncoderOnlyIsNotCausalOnAnyPath) {
   CommonAttentionMetadata batch = prefill_batch();
   batch.causal_per_req = {true, false};

@@ -178,12 +178,12 @@ TEST_F(CompareCommand, TextSaysTheVerdict) {
   set("out", 1, 2.0 + 0x1p-8);
   folder_.write("one", std::string(kOneRounding));
   EXPECT_EQ(compare({"--contract", "one"}).out,
-            "counting pass under f64 with changes: largest error 0.5 of its bound\n");
+            "counting pass under f64 with changes: largest error 0.5 times its bound\n");
   set("out", 0, kNaN);
   const CommandOutput fail = compare({"--quiet"});
   EXPECT_EQ(fail.exit, 1);
   EXPECT_EQ(fail.out,
-            "counting fail under f64: largest error inf of its bound; "
+            "counting fail under f64: largest error inf times its bound; "
             "out[0,0,0] is nan, expected 1.5\n");
 }
 

@@ -103,7 +103,7 @@ TEST_F(RouteCase, WrongNamesAreTwo) {
   for (const auto& [name, says] : wrong) expect_refused(route("case", name), says);
   std::string deep;
   for (int level = 0; level < 1000; ++level) deep += "COMPOSITE(";
-  expect_refused(route("case", deep), "no level beyond 16");
+  expect_refused(route("case", deep), "no level beyond 8");
 }
 
 TEST_F(RouteCase, MissingChildIsThree) {

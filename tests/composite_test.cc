@@ -66,6 +66,15 @@ TEST_F(Composite, NeedsTwoChildrenThatAreNotNullAndDiffer) {
             "kernel_block_sizes[1] is 0, expected at least 1");
 }
 
+TEST_F(Composite, RefusesAPolicyThatChoosesBetweenAnotherNumberOfChildren) {
+  const std::vector<AttentionBackendPtr> three = {child("A"), child("B"), child("C")};
+  EXPECT_EQ(thrown<Error>([&] { compose(three, mm_prefix_policy(), {}); }),
+            "policy mm_prefix chooses between 2 children, the composite has 3");
+  EXPECT_EQ(thrown<Error>([&] { compose(three, uniform_policy(1), {}); }),
+            "policy uniform(1) chooses between 2 children, the composite has 3");
+  EXPECT_NE(compose(three, constant_policy(2, 2), {}), nullptr);
+}
+
 TEST_F(Composite, RefusesAnyChildThatUpdatesTheCacheInItsForward) {
   for (std::size_t at = 0; at < 3; ++at) {
     std::vector<AttentionBackendPtr> children = {child("A"), child("B"), child("C")};

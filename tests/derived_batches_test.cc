@@ -167,7 +167,9 @@ TEST(UBatch, RefusesWhatIsNoSlice) {
   EXPECT_THROW(split_batch({0, 3, 0, 9}, batch, kVllm), Error);
   EXPECT_THROW(split_batch({-1, 1, 0, 3}, batch, kVllm), Error);
   EXPECT_THROW(split_batch({0, 1, 0, 10}, batch, kVllm), Error);
-  EXPECT_THROW(split_batch({0, 2, 0, 4}, batch, kVllm), Error);  // row 1 has no token
+  EXPECT_THROW(split_batch({0, 2, 0, 3}, batch, kVllm), Error);  // ends before row 1
+  // A last row without a token is padding.
+  EXPECT_EQ(split_batch({0, 2, 0, 4}, batch, kVllm).query_start_loc, (Ints{0, 4, 4}));
   batch.seq_lens_cpu_upper_bound.reset();
   EXPECT_EQ(error_of([&] {
               split_batch({0, 1, 0, 3}, batch, kVllm);

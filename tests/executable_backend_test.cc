@@ -166,6 +166,31 @@ TEST(ExecutableBackend, EncoderAndCrossAttentionHaveTheirOwnKeys) {
   EXPECT_EQ(engine.out.value(2, 0, 0), 4.5);
 }
 
+TEST(ExecutableBackend, LayersOfOneBatchWithOtherKeysHavePlansOfTheirOwn) {
+  for (const auto& backend : {reference(), make_executable_backend(make_cpu_backend())}) {
+    SmallEngine engine;
+    engine.batch.causal = false;
+    engine.batch.encoder_seq_lens = {2, 1, 0};
+    engine.out = HostTensor(backend == reference() ? DType::kF64 : DType::kF32, {4, 1, 1});
+    engine.lse = HostTensor(engine.out.dtype(), {1, 4});
+    const MetadataPtr metadata = backend->make_builder(engine.group)->build(0, engine.batch, false);
+    backend->make_impl(engine.layer)->forward(*metadata, engine.forward());
+    EXPECT_EQ(engine.out.value(0, 0, 0), 5.0);  // slots 6, 7 and 2
+    engine.layer.attn_type = AttentionType::kEncoderDecoder;
+    backend->make_impl(engine.layer)->forward(*metadata, engine.forward());
+    EXPECT_EQ(engine.out.value(0, 0, 0), 6.5);  // slots 6 and 7
+  }
+}
+
+TEST(ExecutableBackend, AnImageOfARowThatThereIsNotIsAnErrorOfRouting) {
+  SmallEngine engine;
+  engine.batch.mm_req_doc_ranges = {{7, {{0, 2}}}};
+  const AttentionBackendPtr both =
+      compose({reference(), make_executable_backend(make_cpu_backend(), make_reference_backend())},
+              supports_policy(), {});
+  EXPECT_THROW(both->make_builder(engine.group)->build(0, engine.batch, false), Error);
+}
+
 TEST(ExecutableBackend, CacheNeedsAWriter) {
   SmallEngine engine;
   const auto update = [&](const AttentionBackendPtr& backend) {

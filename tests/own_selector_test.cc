@@ -280,6 +280,7 @@ TEST(BackendBindings, BoundRuns) {
   EXPECT_EQ(&bindings.executable("FLASH_ATTN"), reference.get());
   EXPECT_THROW(bindings.executable("TRITON_ATTN"), Error);
   EXPECT_THROW(bindings.bind(selector_of(hopper()), "CUSTOM", reference), Error);
+  EXPECT_THROW(bindings.bind(selector_of(hopper()), "FLASH_ATTN", nullptr), Error);
   EXPECT_THROW(bindings.bind(selector_of(hopper()), "NOBODY", reference), Error);
 }
 

@@ -21,8 +21,8 @@ struct ClassName {
 };
 std::string to_string(const ClassName& name);  // "module.name"
 
-// Immutable; thread-safe. Lives in a shared_ptr: builders, implementations and metadata refer to
-// it.
+// Immutable; thread-safe. Lives in a shared_ptr; whoever holds its builders, implementations or
+// metadata keeps it alive.
 class AttentionBackend {
  public:
   virtual ~AttentionBackend() = default;

@@ -52,7 +52,7 @@ struct ForwardArguments {
   TensorView key, value;          // of this step; absent when they are in the cache only
   KvCacheView kv_cache;           // without block_table, which is the batch's
   MutableTensorView output;       // [num_tokens, num_heads, head_size_v]
-  MutableTensorView lse;          // [num_heads, num_tokens], optional
+  MutableTensorView lse;          // in the form of the backend that answers, optional
   TensorView output_scale;        // f32 [1], optional
   TensorView output_block_scale;  // optional
 };

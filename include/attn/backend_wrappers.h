@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@ AttentionBackendPtr fast_prefill_backend(AttentionBackendPtr wrapped, std::strin
 
 // The logits fields of the batch before it was rewritten; null when fast prefill did not build it.
 struct WantedLogits {
-  std::vector<std::int32_t> logits_indices_padded;
-  std::int32_t num_logits_indices = 0;
+  std::optional<std::vector<std::int32_t>> logits_indices_padded;
+  std::optional<std::int32_t> num_logits_indices;
 };
 const WantedLogits* wanted_logits(const AttentionMetadata& metadata);
 

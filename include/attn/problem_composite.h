@@ -35,7 +35,8 @@ class ProblemComposite : public Backend {
 
 // Named "COMPOSITE(A,B)", with ",policy=P" when that is not mm_prefix. Children may be composites.
 // Throws Error for less than two children, a null one, one child twice (by its name), a child that
-// does not answer attention, and without a policy.
+// does not answer attention or writes lse in another form than the first, without a policy, and for
+// one that chooses between another number of children.
 std::shared_ptr<const ProblemComposite> make_problem_composite(
     std::vector<std::shared_ptr<const Backend>> children, RoutingPolicyPtr policy);
 

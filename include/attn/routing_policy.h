@@ -1,6 +1,7 @@
 // Policies: which child of a composite answers a batch, why, and which requests forced it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,6 +40,9 @@ class RoutingPolicyClass {
  public:
   virtual ~RoutingPolicyClass() = default;
   virtual std::string name() const = 0;  // "mm_prefix"
+  // How many children it chooses between; none = any number. A composite of another number is
+  // refused.
+  virtual std::optional<int> num_children() const { return std::nullopt; }
   virtual std::unique_ptr<RoutingPolicy> make(
       const BuilderArguments& arguments, std::span<const AttentionBackendPtr> children) const = 0;
   // The child that is captured into a graph.
@@ -49,6 +53,9 @@ class RoutingPolicyClass {
   virtual bool child_uses_mm_prefix(int child) const = 0;
 };
 using RoutingPolicyPtr = std::shared_ptr<const RoutingPolicyClass>;
+
+// Throws Error unless the policy can choose among so many children.
+void expect_number_of_children(const RoutingPolicyClass& policy, std::size_t count);
 
 // vLLM's: child 0 for batches in which an image range shows a scheduled token more than causal
 // attention does, else child 1. Its `make` throws VllmError KeyError for a layer name that the

@@ -29,7 +29,7 @@ struct UBatchSlices {
 
 // Cuts at `split_points` (tokens, ascending), or else evenly at num_tokens_padded / num_ubatches.
 // Throws VllmError AssertionError when the padded slices have not num_tokens_padded tokens, Error
-// for a negative query length, for num_ubatches < 1 and for points that do not ascend from 0.
+// for a negative query length, for num_ubatches < 1 and for points below 0.
 UBatchSlices create_ubatch_slices(std::span<const std::int32_t> query_lens,
                                   std::int32_t num_tokens_padded, std::int32_t num_reqs_padded,
                                   std::int32_t num_ubatches,
