@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kOpening = "COMPOSITE(";
 constexpr std::string_view kPolicy = "policy=";
+constexpr std::string_view kPlugin = "plugin:";
 
 // A word, and in brackets a number.
 struct PolicyName {
@@ -86,6 +87,10 @@ class Parser {
   CompositeName child(int level) {
     if (text_.compare(at_, kOpening.size(), kOpening) == 0) return composite(level + 1);
     CompositeName name;
+    if (text_.compare(at_, kPlugin.size(), kPlugin) == 0) {
+      name.text = word("a plug-in", [](char c) { return c != ',' && c != ')'; });
+      return name;
+    }
     name.text = word("a backend", [](char c) {
       return ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '_';
     });
@@ -139,7 +144,12 @@ void expect_known(const CompositeName& name) {
       throw Error(fmt::format("{} has {} twice", name.text, child.text));
     }
   }
-  const RoutingPolicyPtr known = policy_of(name);
+  expect_number_of_children(*policy_of(name), name.children.size());
+  const int child = name.policy.number.value_or(0);
+  if (name.policy.word == "constant" && static_cast<std::size_t>(child) >= name.children.size()) {
+    throw Error(
+        fmt::format("policy constant({0}) selects child {0} of {1}", child, name.children.size()));
+  }
 }
 
 // Null, with a reason, when a child cannot be used here.
@@ -162,7 +172,8 @@ std::shared_ptr<const Backend> make(const CompositeName& name, std::string& reas
     if (!named.backend) reason = fmt::format("{} is {}", named.name, named.reason);
     return named.backend;
   }
-  throw Error(fmt::format("{} is no backend of a composite", name.text));
+  reason = fmt::format("{} is not in this build", name.text);  // a plug-in: all others are known
+  return nullptr;
 }
 
 }  // namespace

@@ -99,9 +99,13 @@ json reorder_row(const JsonNode& row) {
 json local_batch_row(const JsonNode& row) {
   row.expect_only({"id", "kind", "fixed", "attn_chunk_size", "block_size", "batch", "expect"});
   const CommonAttentionMetadata batch = batch_from(row.at("batch"));
+  const std::int32_t chunk_size = int_from(row.at("attn_chunk_size"));
+  const std::int32_t block_size = int_from(row.at("block_size"));
+  // A virtual row has at least one token.
+  expect_answer(row.at("attn_chunk_size"), batch.num_reqs + batch.query_start_loc_cpu.back(),
+                chunk_size / std::max(block_size, 1));
   return value_or_error([&]() -> json {
-    const LocalBatch local = make_local_batch(batch, int_from(row.at("attn_chunk_size")),
-                                              int_from(row.at("block_size")), Derivation::kVllm);
+    const LocalBatch local = make_local_batch(batch, chunk_size, block_size, Derivation::kVllm);
     BlockTable other = batch.block_table;
     for (std::int32_t& entry : other.entries) {
       if (entry > INT32_MAX - 1000) row.at("batch").fail("block ids that 1000 can be added to");
@@ -196,6 +200,7 @@ json dcp_local_row(const JsonNode& row) {
   if (!row.at("dcp_rank").is_null()) {
     return dcp_local_seq_lens(seq_lens, size, int_from(row.at("dcp_rank")), interleave);
   }
+  if (size < 1) row.at("dcp_size").fail("at least 1");
   expect_answer(row.at("dcp_size"), static_cast<std::int64_t>(seq_lens.size()), size);
   json of_rows = json::array();
   for (const std::int32_t seq_len : seq_lens) {
@@ -245,6 +250,11 @@ json mm_prefix_query_ranges_row(const JsonNode& row) {
   if (!starts.empty() && starts.back() > kMaxTokensWithoutSlots) {
     row.at("query_start_loc").fail("at most 65536 tokens");
   }
+  std::int64_t num_ranges = 0;
+  for (const RowImages& images : ranges.value_or(std::vector<RowImages>{})) {
+    num_ranges += static_cast<std::int64_t>(images.ranges.size());
+  }
+  expect_answer(row.at("mm_req_doc_ranges"), num_ranges, starts.empty() ? 0 : starts.back());
   const json rows = to_json_value(mm_prefix_query_ranges(ranges, starts, seq_lens));
   json padded;
   if (const auto lists = padded_ranges(ranges, static_cast<std::int32_t>(seq_lens.size()))) {

@@ -141,6 +141,17 @@ void expect_format(const JsonNode& header, std::string_view format) {
   if (header.at("format").string() != format) header.at("format").fail(format);
 }
 
+// Errors name the line, whatever made them.
+json answer_of(const LineKind& kind, const JsonNode& node, const std::string& line) {
+  try {
+    return kind.answer(node);
+  } catch (const Error& error) {
+    const std::string_view text = error.what();
+    if (text.starts_with(line)) throw;
+    throw Error(fmt::format("{}: {}", line, text));
+  }
+}
+
 ReplayReport replay_lines(std::string_view text, const LineFormat& format,
                           const RowObserver& on_row) {
   const std::vector<std::string_view> lines = lines_of(text);
@@ -168,7 +179,7 @@ ReplayReport replay_lines(std::string_view text, const LineFormat& format,
       row.id = node.at("id").string();
       if (!ids.insert(*row.id).second) node.at("id").fail("an id that no other row has");
     }
-    row.answer = kind.answer(node);
+    row.answer = answer_of(kind, node, name);
     json expected = members_of(value, kind.compared);
     if (format.python_texts_are_free) expected = with_free_texts(std::move(expected), row.answer);
     recorder.note(std::move(row), expected);
