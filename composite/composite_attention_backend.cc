@@ -17,6 +17,7 @@ namespace {
 
 void expect_separate_updates(const std::vector<AttentionBackendPtr>& children) {
   std::vector<DescribedBackend> described;
+  described.reserve(children.size());
   for (const AttentionBackendPtr& child : children) described.push_back(child->describe({}));
   for (const DescribedBackend& child : described) {
     if (!child.has_impl) {
@@ -74,7 +75,7 @@ class Composites {
     const std::lock_guard lock(mutex_);
     std::erase_if(alive_, [](const auto& composite) { return composite.expired(); });
     for (const auto& one : alive_) {
-      const std::shared_ptr<const CompositeAttentionBackend> composite = one.lock();
+      std::shared_ptr<const CompositeAttentionBackend> composite = one.lock();
       if (composite && composite->children() == children && composite->policy() == policy &&
           composite->options() == options && composite->conduct() == conduct) {
         return composite;
@@ -126,6 +127,7 @@ DescribedBackend CompositeAttentionBackend::describe(
 
 BlockSizes CompositeAttentionBackend::kernel_block_sizes(const KvCacheSpec& spec) const {
   std::vector<KernelBlocks> blocks;
+  blocks.reserve(children_.size());
   for (const AttentionBackendPtr& child : children_) {
     blocks.push_back(options_.kernel_block_sizes.empty()
                          ? block_list(child->kernel_block_sizes(spec))

@@ -18,6 +18,7 @@ CompositeMetadata::CompositeMetadata(AttentionBackendPtr backend, Route route, M
 CompositeAttentionBuilder::CompositeAttentionBuilder(
     std::shared_ptr<const CompositeAttentionBackend> backend, const BuilderArguments& arguments)
     : backend_(std::move(backend)) {
+  builders_.reserve(backend_->children().size());
   for (const AttentionBackendPtr& child : backend_->children()) {
     BuilderArguments own = arguments;
     if (!child->requires_block_table_width()) own.block_table_width.reset();
@@ -62,6 +63,7 @@ MetadataPtr CompositeAttentionBuilder::build_for_cudagraph_capture(
 
 std::optional<int> CompositeAttentionBuilder::reorder_batch_threshold() const {
   std::vector<std::optional<int>> thresholds;
+  thresholds.reserve(builders_.size());
   for (const auto& builder : builders_) thresholds.push_back(builder->reorder_batch_threshold());
   return common_reorder_threshold(thresholds);
 }

@@ -82,6 +82,7 @@ void CompositeAttentionImpl::do_fused_update(FusedUpdate which, const CacheUpdat
 
 std::vector<const AttentionImpl*> CompositeAttentionImpl::variants() const {
   std::vector<const AttentionImpl*> variants;
+  variants.reserve(children_.size());
   for (const auto& child : children_) variants.push_back(child.get());
   return variants;
 }

@@ -47,8 +47,7 @@ std::int64_t checked_query_len(const CommonAttentionMetadata& batch, std::int32_
   return batch.query_len(row);
 }
 
-std::int64_t upper_bound(const CommonAttentionMetadata& batch, std::int32_t row) {
-  const auto& bounds = *batch.seq_lens_cpu_upper_bound;
+std::int64_t upper_bound(const std::vector<std::int32_t>& bounds, std::int32_t row) {
   if (static_cast<std::size_t>(row) >= bounds.size()) {
     throw Error(fmt::format("seq_lens_cpu_upper_bound has {} entries, none for row {}",
                             bounds.size(), row));
@@ -75,10 +74,11 @@ MmPrefixPolicy::MmPrefixPolicy(const BuilderArguments& arguments) {
 
 // Why the row needs its images; none = it does not.
 std::optional<std::string> MmPrefixPolicy::forcing(const CommonAttentionMetadata& batch,
+                                                   const std::vector<std::int32_t>& bounds,
                                                    const RowImages& images) const {
   const std::int64_t query_len = checked_query_len(batch, images.row);
   if (query_len == 0 || (query_len == 1 && !unclamped_window_)) return std::nullopt;
-  const std::int64_t end = upper_bound(batch, images.row);
+  const std::int64_t end = upper_bound(bounds, images.row);
   const std::int64_t begin = end - query_len;
   for (const ImageRange& image : images.ranges) {
     if (!shows_more(image, begin, end, unclamped_window_)) continue;
@@ -97,9 +97,10 @@ Route MmPrefixPolicy::select(const CommonAttentionMetadata& batch) const {
   if (!batch.seq_lens_cpu_upper_bound) {
     throw VllmError("AssertionError", "seq_lens_cpu_upper_bound is missing");
   }
+  const std::vector<std::int32_t>& bounds = *batch.seq_lens_cpu_upper_bound;
   std::vector<ForcingRow> forced;
   for (const RowImages& images : *batch.mm_req_doc_ranges) {
-    if (std::optional<std::string> reason = forcing(batch, images)) {
+    if (std::optional<std::string> reason = forcing(batch, bounds, images)) {
       forced.push_back({images.row, *std::move(reason)});
     }
   }

@@ -16,6 +16,7 @@ class MmPrefixPolicy final : public RoutingPolicy {
 
  private:
   std::optional<std::string> forcing(const CommonAttentionMetadata& batch,
+                                     const std::vector<std::int32_t>& bounds,
                                      const RowImages& images) const;
 
   bool unclamped_window_ = false;

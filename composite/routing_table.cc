@@ -45,11 +45,13 @@ Batch without_last_row(const Batch& batch) {
 
 std::vector<Batch> two_ubatches(const Batch& batch) {
   std::vector<std::int32_t> query_lens;
+  query_lens.reserve(batch.seq_lens.size());
   for (std::int32_t row = 0; row < batch.num_reqs; ++row)
     query_lens.push_back(batch.query_len(row));
   const UBatchSlices slices =
       create_ubatch_slices(query_lens, batch.num_actual_tokens, batch.num_reqs, 2, std::nullopt);
   std::vector<Batch> halves;
+  halves.reserve(slices.slices.size());
   for (const UBatchSlice& slice : slices.slices) {
     halves.push_back(split_batch(slice, batch, Derivation::kVllm));
   }

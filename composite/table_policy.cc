@@ -63,15 +63,9 @@ TablePolicy table_policy_from(const JsonNode& node) {
       {"kind", "variant", "threshold", "capture_variant", "cudagraph_support", "uses_mm_prefix"});
   const std::size_t kind = node.at("kind").choice(
       {"mm_prefix", "constant", "max_query_len", "max_seq_len", "decode_only"});
-  if (kind == 0) return {mm_prefix_policy(), nullptr};
-  TablePolicy policy;
-  policy.policy = std::make_shared<const TablePolicyClass>(select_from(node, kind), node);
-  if (kind == 1) {
-    const JsonNode variant = node.at("variant");
-    policy.variant = variant.is_boolean() ? nlohmann::json(variant.boolean())
-                                          : nlohmann::json(variant_from(variant));
-  }
-  return policy;
+  if (kind == 0) return {mm_prefix_policy(), false};
+  return {std::make_shared<const TablePolicyClass>(select_from(node, kind), node),
+          kind == 1 && node.at("variant").is_boolean()};
 }
 
 }  // namespace attn

@@ -11,13 +11,11 @@ namespace attn {
 // A policy whose level, capture child and image masks are the table's word, not its own.
 struct TablePolicy {
   RoutingPolicyPtr policy;
-  // What a `constant` policy's select returns, as it was written (an integer or a boolean); null
-  // for other kinds.
-  nlohmann::json variant;
+  bool is_boolean = false;  // a `constant` policy whose variant was written as a boolean
 
   // The tag that vLLM leaves on metadata after a build.
   nlohmann::json tag(int child) const {
-    return variant.is_null() ? nlohmann::json(child) : variant;
+    return is_boolean ? nlohmann::json(child != 0) : nlohmann::json(child);
   }
 };
 

@@ -134,9 +134,10 @@ class WrapperBuilder final : public AttentionMetadataBuilder {
   MetadataPtr update_block_table(const AttentionMetadata& metadata, const BlockTable& table,
                                  const std::vector<std::int64_t>& slot_mapping) override {
     const WrapperMetadata& own = own_metadata(metadata, *backend_);
-    return wrap(wrapped_->update_block_table(
-                    *own.inner(), own.blocks() ? own.blocks()->remap(table) : table, slot_mapping),
-                own.logits(), own.blocks());
+    const std::optional<LocalBlocks>& blocks = own.blocks();
+    return wrap(wrapped_->update_block_table(*own.inner(), blocks ? blocks->remap(table) : table,
+                                             slot_mapping),
+                own.logits(), blocks);
   }
   bool supports_draft_decode_metadata_update() const override {
     return wrapped_->supports_draft_decode_metadata_update();
@@ -311,7 +312,9 @@ AttentionBackendPtr chunked_local_backend(AttentionBackendPtr wrapped, int chunk
 const WantedLogits* wanted_logits(const AttentionMetadata& metadata) {
   for (const AttentionMetadata* one = &metadata; one != nullptr; one = one->inner()) {
     const auto* wrapper = dynamic_cast<const WrapperMetadata*>(one);
-    if (wrapper != nullptr && wrapper->logits()) return &*wrapper->logits();
+    if (wrapper == nullptr) continue;
+    const std::optional<WantedLogits>& logits = wrapper->logits();
+    if (logits) return &*logits;
   }
   return nullptr;
 }

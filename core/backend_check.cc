@@ -61,6 +61,39 @@ std::uint32_t missing_features(const DescribedBackend& b) {
          bit_if(!b.dcp, Reason::kDcp) | bit_if(!b.query_lens_mismatch, Reason::kQueryLensMismatch);
 }
 
+// The bits of Requirements::choices: cache dtypes and "not given", then dtypes, then attention
+// types.
+constexpr int kFirstDType = kNumCacheDTypes + 1;
+constexpr int kFirstAttnType = kFirstDType + static_cast<int>(std::size(kAllDTypes));
+static_assert(kFirstAttnType + kNumAttentionTypes <= 64);
+
+constexpr std::uint64_t bits_below(int n) { return (std::uint64_t{1} << n) - 1; }
+constexpr std::uint64_t kKvChoices = bits_below(kFirstDType);
+constexpr std::uint64_t kDTypeChoices = bits_below(kFirstAttnType) & ~kKvChoices;
+constexpr std::uint64_t kAttnTypeChoices = ~bits_below(kFirstAttnType);
+
+constexpr std::uint64_t choice(std::optional<CacheDType> dtype) {
+  return std::uint64_t{1} << (dtype ? static_cast<int>(*dtype) : kNumCacheDTypes);
+}
+constexpr std::uint64_t choice(DType dtype) {
+  return std::uint64_t{1} << (kFirstDType + static_cast<int>(dtype));
+}
+constexpr std::uint64_t choice(AttentionType type) {
+  return std::uint64_t{1} << (kFirstAttnType + static_cast<int>(type));
+}
+
+std::uint64_t accepted_choices(const DescribedBackend& backend) {
+  std::uint64_t accepted = 0;
+  if (backend.kv.accepted.contains(std::nullopt)) accepted |= choice(std::nullopt);
+  for (int index = 0; index < kNumCacheDTypes; ++index) {
+    const auto dtype = static_cast<CacheDType>(index);
+    if (backend.kv.accepted.contains(dtype)) accepted |= choice(dtype);
+  }
+  for (const DType dtype : backend.dtypes) accepted |= choice(dtype);
+  for (const AttentionType type : backend.attn_types) accepted |= choice(type);
+  return accepted;
+}
+
 }  // namespace
 
 Requirements::Requirements(const AttentionSelectorConfig& asked)
@@ -77,24 +110,20 @@ Requirements::Requirements(const AttentionSelectorConfig& asked)
              bit_if(asked.use_batch_invariant, Reason::kBatchInvariance) |
              bit_if(asked.use_kv_connector, Reason::kKvConnector) |
              bit_if(asked.use_pcp, Reason::kPcp) | bit_if(asked.use_dcp, Reason::kDcp) |
-             bit_if(asked.use_adaptive_verification, Reason::kQueryLensMismatch)) {}
+             bit_if(asked.use_adaptive_verification, Reason::kQueryLensMismatch)),
+      choices(choice(asked.kv_cache_dtype) | choice(asked.dtype) | choice(asked.attn_type.type)),
+      head_size(EightsTable::place(asked.head_size)),
+      block_size(EightsTable::place(asked.block_size)) {}
 
 BackendCheck::BackendCheck(DescribedBackend backend)
     : backend_(std::move(backend)),
       combination_(backend_.combination.get()),
-      kv_(backend_.kv.accepted),
-      heads_([this](int size) { return backend_.heads.allow(size); }),
-      blocks_([this](int size) { return backend_.blocks.support(size); }),
       always_(bit_if(!backend_.capability, Reason::kComputeCapability)),
       unsupported_(missing_features(backend_)),
-      raises_(!backend_.capability_raises.empty() || !backend_.non_causal_raises.empty()) {
-  for (const DType dtype : backend_.dtypes) {
-    dtypes_ = static_cast<std::uint8_t>(dtypes_ | 1U << static_cast<unsigned>(dtype));
-  }
-  for (const AttentionType type : backend_.attn_types) {
-    attn_types_ = static_cast<std::uint8_t>(attn_types_ | 1U << static_cast<unsigned>(type));
-  }
-}
+      refused_(~accepted_choices(backend_)),
+      head_sizes_([this](std::optional<int> n) { return n && backend_.heads.allow(*n); }),
+      block_sizes_([this](std::optional<int> n) { return backend_.blocks.support(n); }),
+      raises_(!backend_.capability_raises.empty() || !backend_.non_causal_raises.empty()) {}
 
 void BackendCheck::raise(const Requirements& asked) const {
   if (!backend_.capability_raises.empty()) raise_text(backend_.capability_raises);
@@ -103,28 +132,20 @@ void BackendCheck::raise(const Requirements& asked) const {
   }
 }
 
-inline bool BackendCheck::allows_head(int head_size) const {
-  return EightsTable::covers(head_size) ? heads_.contains(head_size)
-                                        : backend_.heads.allow(head_size);
-}
-
-inline bool BackendCheck::supports_block(const std::optional<int>& block_size) const {
-  return block_size && EightsTable::covers(*block_size) ? blocks_.contains(*block_size)
-                                                        : backend_.blocks.support(block_size);
-}
-
 Reasons BackendCheck::validate(const Requirements& asked, const SelectorFacts& facts) const {
   if (raises_) raise(asked);
   const AttentionSelectorConfig& config = asked.config;
+  const std::uint64_t refused = asked.choices & refused_;
+  const bool head_fits = asked.head_size.bit != 0 ? head_sizes_.contains(asked.head_size)
+                                                  : backend_.heads.allow(config.head_size);
+  const bool block_fits = asked.block_size.bit != 0 ? block_sizes_.contains(asked.block_size)
+                                                    : backend_.blocks.support(config.block_size);
   Reasons reasons;
-  reasons.add_bits(
-      always_ | (asked.wanted & unsupported_) |
-      bit_if(!allows_head(config.head_size), Reason::kHeadSize) |
-      bit_if((dtypes_ >> static_cast<unsigned>(config.dtype) & 1U) == 0, Reason::kDType) |
-      bit_if(!kv_.contains(config.kv_cache_dtype), Reason::kKvCacheDType) |
-      bit_if(!supports_block(config.block_size), Reason::kBlockSize) |
-      bit_if((attn_types_ >> static_cast<unsigned>(config.attn_type.type) & 1U) == 0,
-             Reason::kAttnType));
+  reasons.add_bits(always_ | (asked.wanted & unsupported_) | bit_if(!head_fits, Reason::kHeadSize) |
+                   bit_if(!block_fits, Reason::kBlockSize) |
+                   bit_if((refused & kDTypeChoices) != 0, Reason::kDType) |
+                   bit_if((refused & kKvChoices) != 0, Reason::kKvCacheDType) |
+                   bit_if((refused & kAttnTypeChoices) != 0, Reason::kAttnType));
   if (combination_ != nullptr) {
     reasons.combination = combination_->first_broken(facts, config);
     if (reasons.combination != 0) reasons.add(Reason::kCombination);

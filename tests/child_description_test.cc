@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-ChildDescription described(json members, std::span<const std::string_view> further = {}) {
+ChildDescription described(const json& members, std::span<const std::string_view> further = {}) {
   const JsonDocument document(members.dump(), "child");
   return child_description_from(document.root(), further);
 }

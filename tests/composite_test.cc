@@ -154,7 +154,7 @@ TEST_F(Composite, RefusesMetadataThatItDidNotBuild) {
   const auto text = [&](const AttentionBackend& builder) {
     const MetadataPtr metadata = build(builder);
     log->take();
-    const std::string what = thrown<Error>([&] { impl->forward(*metadata, {}); });
+    std::string what = thrown<Error>([&] { impl->forward(*metadata, {}); });
     EXPECT_EQ(callers(), what.empty() ? "B" : "");
     return what;
   };
@@ -318,6 +318,7 @@ TEST_F(Composite, AcceptsWhatAllChildrenAccept) {
   for (const DeviceCapability capability : {DeviceCapability{7, 5}, {8, 0}, {10, 0}, {10, 3}}) {
     const DescribedBackend composite = backend->describe(capability);
     std::vector<DescribedBackend> all;
+    all.reserve(children.size());
     for (const AttentionBackendPtr& one : children) all.push_back(one->describe(capability));
     const auto by_all = [&](const auto& question) {
       return std::all_of(all.begin(), all.end(), question);

@@ -67,36 +67,50 @@ class Reasons {
   std::uint32_t bits_ = 0;
 };
 
-// A configuration with its wishes as bits of Reason: made once, held against many backends.
-struct Requirements {
-  explicit Requirements(const AttentionSelectorConfig& asked);
-
-  const AttentionSelectorConfig& config;  // must outlive this
-  std::uint32_t wanted = 0;               // features in use
-};
-
-// Which multiples of eight below kEnd are in a set: a look-up instead of divisions.
+// Which multiples of eight below kEnd, and whether "not given", are in a set: a look-up instead of
+// divisions.
 class EightsTable {
  public:
   static constexpr int kEnd = 1536;
 
+  // Where a number stands in every table: a bit of a word; no bit when tables do not hold it.
+  struct Place {
+    std::uint64_t bit = 0;
+    std::uint32_t word = 0;
+  };
+  static constexpr Place kNotGiven = {1, kEnd / 512};
+  static constexpr Place place(int n) {
+    if (n < 0 || n >= kEnd || n % 8 != 0) return {};
+    return {std::uint64_t{1} << (n / 8 % 64), static_cast<std::uint32_t>(n / 512)};
+  }
+  static constexpr Place place(std::optional<int> n) { return n ? place(*n) : kNotGiven; }
+
+  // `contains` takes an optional int.
   template <class Contains>
   explicit EightsTable(const Contains& contains) {
+    if (contains(std::nullopt)) add(kNotGiven);
     for (int n = 0; n < kEnd; n += 8) {
-      if (contains(n)) bits_[static_cast<std::size_t>(n / 512)] |= std::uint64_t{1} << (n / 8 % 64);
+      if (contains(n)) add(place(n));
     }
   }
 
-  static bool covers(int n) {
-    return (static_cast<unsigned>(n) & 7U) == 0 && static_cast<unsigned>(n) < unsigned{kEnd};
-  }
-  bool contains(int n) const {
-    const auto index = static_cast<unsigned>(n) / 8;
-    return (bits_[index / 64] >> (index % 64) & 1U) != 0;
-  }
+  bool contains(Place place) const { return (words_[place.word] & place.bit) != 0; }
 
  private:
-  std::array<std::uint64_t, kEnd / 512> bits_{};
+  void add(Place place) { words_[place.word] |= place.bit; }
+
+  std::array<std::uint64_t, kEnd / 512 + 1> words_{};
+};
+
+// A configuration as bits: made once, held against many backends.
+struct Requirements {
+  explicit Requirements(const AttentionSelectorConfig& asked);
+
+  const AttentionSelectorConfig& config;  // must outlive this
+  std::uint32_t wanted = 0;               // features in use, as bits of Reason
+  std::uint64_t choices = 0;              // a bit each for the types that are asked for
+  EightsTable::Place head_size;
+  EightsTable::Place block_size;
 };
 
 // A described backend, prepared for many checks. Immutable.
@@ -112,18 +126,14 @@ class BackendCheck {
 
  private:
   void raise(const Requirements& asked) const;
-  bool allows_head(int head_size) const;
-  bool supports_block(const std::optional<int>& block_size) const;
 
   DescribedBackend backend_;
   const CombinationRules* combination_;  // of backend_, which copies share
-  CacheDTypeSet kv_;
-  EightsTable heads_;
-  EightsTable blocks_;
-  std::uint32_t always_ = 0;       // reasons of every configuration
-  std::uint32_t unsupported_ = 0;  // reasons of configurations that want the feature
-  std::uint8_t dtypes_ = 0;        // bits of DType
-  std::uint8_t attn_types_ = 0;    // bits of AttentionType
+  std::uint32_t always_ = 0;             // reasons of every configuration
+  std::uint32_t unsupported_ = 0;        // reasons of configurations that want the feature
+  std::uint64_t refused_ = 0;            // choices that are not accepted
+  EightsTable head_sizes_;
+  EightsTable block_sizes_;
   bool raises_ = false;
 };
 
