@@ -39,16 +39,27 @@ function(attn_compile_options target)
   endif()
 endfunction()
 
+# What tests parse over and over, precompiled once for all of them.
+function(attn_add_test_headers)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "")
+  add_library(attn_test_headers OBJECT ${PROJECT_BINARY_DIR}/test_headers.cc)
+  target_link_libraries(attn_test_headers PRIVATE GTest::gtest fmt::fmt nlohmann_json::nlohmann_json)
+  target_precompile_headers(attn_test_headers PRIVATE <gtest/gtest.h> <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp>)
+  attn_compile_options(attn_test_headers)
+  target_compile_options(attn_test_headers PRIVATE -O0)
+endfunction()
+
 # attn_add_test(NAME SOURCES ... [LIBRARIES ...] [LABELS ...] [ENVIRONMENT ...])
 # A GoogleTest program, one ctest entry per test.
 function(attn_add_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest_main)
-  target_precompile_headers(${name} PRIVATE <gtest/gtest.h>)
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest_main fmt::fmt)
+  target_precompile_headers(${name} REUSE_FROM attn_test_headers)
   target_compile_definitions(${name} PRIVATE ATTN_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   attn_compile_options(${name})
+  target_compile_options(${name} PRIVATE -O0)  # compiling takes longer than running
   # An allocation that is too large fails as it does without a sanitizer: tests ask for some.
   if(ATTN_SANITIZE STREQUAL "thread")
     list(APPEND ARG_ENVIRONMENT

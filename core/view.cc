@@ -59,7 +59,10 @@ TensorView slice(TensorView view, int axis, std::int64_t first, std::int64_t len
     throw Error(fmt::format("slice of {} from {} on, of axis {} of {}", length, first, axis,
                             to_string(view)));
   }
-  view.data = static_cast<const std::byte*>(view.data) + first * view.stride_bytes[axis];
+  // A view of nothing may have no memory, and nothing is added to no address.
+  if (view.data != nullptr) {
+    view.data = static_cast<const std::byte*>(view.data) + first * view.stride_bytes[axis];
+  }
   view.shape[axis] = length;
   return view;
 }

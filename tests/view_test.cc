@@ -109,6 +109,13 @@ TEST_F(View, SliceMayBeEmptyOrWhole) {
   EXPECT_EQ(to_string(slice(view_, 0, 0, 2)), to_string(view_));
 }
 
+TEST_F(View, SliceOfNoMemoryHasNone) {
+  TensorView nothing = view_;
+  nothing.data = nullptr;
+  nothing.shape[2] = 0;
+  EXPECT_EQ(slice(nothing, 0, 1, 1).data, nullptr);
+}
+
 TEST_F(View, SliceBeyondTheAxisIsAnError) {
   EXPECT_EQ(error_of([&] { slice(view_, 1, 2, 2); }),
             "slice of 2 from 2 on, of axis 1 of f32[2,3,4]");
