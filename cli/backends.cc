@@ -94,8 +94,7 @@ const OwnSelector& own_selector() {
 
 void require_known_backend(const std::string& name) {
   if (find_backend_row(name) != nullptr) {
-    const BackendBindings nothing_bound;
-    nothing_bound.executable(name);
+    throw Error(fmt::format("{} only describes; it cannot run", name));
   }
   if (is_composite_name(name)) {
     composite_named(name);

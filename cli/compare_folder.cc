@@ -185,17 +185,40 @@ Json outcome_json(const std::string& id, const Outcome& outcome) {
   return line;
 }
 
-// Counts it and says it.
-void report(const GlobalOptions& options, bool strict, const std::string& id,
-            const Outcome& outcome, Counts& counts) {
-  const Judgement& judgement = outcome.judgement;
-  counts.add(judgement.verdict, strict);
-  if (options.json) {
-    write_json(outcome_json(id, outcome));
-  } else if (!options.quiet && judgement.verdict != Verdict::kPass) {
-    write_line(fmt::format("{} {}: {}", id, name(judgement.verdict), judgement.reason));
+// Counts outcomes and says them.
+class Report {
+ public:
+  Report(const GlobalOptions& options, bool strict) : options_(options), strict_(strict) {}
+
+  void add(const std::string& id, const Outcome& outcome) {
+    const Judgement& judgement = outcome.judgement;
+    counts_.add(judgement.verdict, strict_);
+    if (options_.json) {
+      write_json(outcome_json(id, outcome));
+    } else if (judgement.verdict == Verdict::kSkipped) {
+      skipped_.add(id, judgement.reason);
+    } else if (!options_.quiet && judgement.verdict != Verdict::kPass) {
+      write_line(fmt::format("{} {}: {}", id, name(judgement.verdict), judgement.reason));
+    }
   }
-}
+
+  // Returns the exit code.
+  int finish() const {
+    if (options_.json) {
+      write_json(counts_.summary());
+    } else {
+      if (!options_.quiet) skipped_.write();
+      write_line(counts_.text());
+    }
+    return counts_.exit();
+  }
+
+ private:
+  const GlobalOptions& options_;
+  bool strict_;
+  Counts counts_;
+  SkippedCases skipped_;
+};
 
 }  // namespace
 
@@ -207,23 +230,17 @@ int compare_folder(const GlobalOptions& options, const FolderComparison& asked) 
   const FolderJudge judge(folder, asked);
   if (options.json) write_json(document("compare", options));
   Progress progress("compare", static_cast<std::int64_t>(folder.rows.size()), options.quiet);
-  Counts counts;
+  Report report(options, asked.strict);
   for (const CaseIndexRow& row : folder.rows) {
-    report(options, asked.strict, row.id, judge.judge(row), counts);
+    report.add(row.id, judge.judge(row));
     progress.step();
   }
   if (!asked.actual_dir.empty()) {
     for (const CaseRelation& relation : folder.relations) {
-      report(options, asked.strict, fmt::format("relation {}", relation.about),
-             judge.judge(relation), counts);
+      report.add(fmt::format("relation {}", relation.about), judge.judge(relation));
     }
   }
-  if (options.json) {
-    write_json(counts.summary());
-  } else {
-    write_line(counts.text());
-  }
-  return counts.exit();
+  return report.finish();
 }
 
 }  // namespace attn::cli

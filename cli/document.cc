@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 
@@ -52,7 +53,8 @@ Json describe(const TensorView& view) {
 void write_line(std::string_view line) {
   const std::string text = fmt::format("{}\n", line);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw Error("standard output cannot be written");
+    throw Error(errno == EPIPE ? "standard output was closed before everything was written"
+                               : "standard output cannot be written");
   }
 }
 
@@ -88,6 +90,13 @@ std::string shell_quoted(const std::vector<std::string>& words) {
     line += '\'';
   }
   return line;
+}
+
+void SkippedCases::write() const {
+  for (const auto& [reason, ids] : ids_) {
+    const std::string more = ids.size() == 1 ? "" : fmt::format(" and {} more", ids.size() - 1);
+    write_line(fmt::format("{}{} skipped: {}", ids.front(), more, reason));
+  }
 }
 
 void Counts::add(Verdict verdict, bool strict) {

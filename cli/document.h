@@ -1,6 +1,7 @@
 // What goes to standard output: one JSON document, a stream of JSON lines, or text.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -38,6 +39,17 @@ void write_stderr(std::string_view text);
 
 // A command line that a POSIX shell reads back as these words.
 std::string shell_quoted(const std::vector<std::string>& words);
+
+// The cases of a folder that were skipped, told by reason: however many there are, the others stay
+// in sight.
+class SkippedCases {
+ public:
+  void add(const std::string& id, const std::string& reason) { ids_[reason].push_back(id); }
+  void write() const;  // "b and 3 more skipped: no answer", a line a reason
+
+ private:
+  std::map<std::string, std::vector<std::string>> ids_;
+};
 
 // "12 passed, 0 failed" with ", 3 skipped" when there are any.
 struct Counts {

@@ -125,6 +125,8 @@ int list(const GlobalOptions& options, const std::string& topic) {
   if (topic == "facts") write_line(machine_line(detected()));
   if (topic == "variants") {
     write_variants();
+  } else if (items.empty()) {
+    write_line(fmt::format("no {} in this version", topic));
   } else {
     for (const Json& item : items) write_line(line_of(topic, item));
   }

@@ -192,6 +192,7 @@ int run_folder(const GlobalOptions& options, const RunFlags& flags) {
   if (options.json) write_json(document("run", options));
   Progress progress("run", static_cast<std::int64_t>(folder.rows.size()), options.quiet);
   Counts counts;
+  SkippedCases skipped;
   std::string index;
   for (const CaseIndexRow& row : folder.rows) {
     const Json line = run_row(folder, row, flags);
@@ -202,8 +203,13 @@ int run_folder(const GlobalOptions& options, const RunFlags& flags) {
     if (options.json) {
       write_json(line);
     } else if (!options.quiet && !passed) {
-      write_line(fmt::format("{} {}: {}", row.id, exit == kNothingRan ? "skipped" : "failed",
-                             fmt::join(line["reasons"].get<std::vector<std::string>>(), "; ")));
+      const std::string reasons =
+          fmt::format("{}", fmt::join(line["reasons"].get<std::vector<std::string>>(), "; "));
+      if (exit == kNothingRan) {
+        skipped.add(row.id, reasons);
+      } else {
+        write_line(fmt::format("{} failed: {}", row.id, reasons));
+      }
     }
     progress.step();
   }
@@ -211,6 +217,7 @@ int run_folder(const GlobalOptions& options, const RunFlags& flags) {
   if (options.json) {
     write_json(counts.summary());
   } else {
+    skipped.write();
     write_line(counts.text());
   }
   return counts.exit();

@@ -56,13 +56,15 @@ Json fact_items(const SelectorFacts& detected) {
                      {"default", Json(fact.write(defaults))},
                      {"detected", is_detected(fact.name) ? Json(fact.write(detected.environment))
                                                          : Json(nullptr)},
-                     {"platforms", words_of(fact.platforms)}});
+                     {"platforms", words_of(fact.platforms)},
+                     {"meaning", fact.meaning}});
   }
   items.push_back({{"name", "model"},
                    {"type", "object or null"},
                    {"default", nullptr},
                    {"detected", nullptr},
-                   {"platforms", words_of("cuda,rocm")}});
+                   {"platforms", words_of("cuda,rocm")},
+                   {"meaning", "the model; its fields as model.FIELD"}});
   return items;
 }
 
@@ -87,8 +89,9 @@ std::string described_line(const Json& item) {
 }
 
 std::string fact_line(const Json& item) {
-  std::string line = fmt::format("{:<30}{:<20}{}", item["name"].get<std::string>(),
-                                 item["type"].get<std::string>(), item["default"].dump());
+  std::string line = fmt::format("{:<28} {:<18} {:<12} {}", item["name"].get<std::string>(),
+                                 item["type"].get<std::string>(), item["default"].dump(),
+                                 item["meaning"].get<std::string>());
   if (!item["detected"].is_null()) line += fmt::format("  here {}", item["detected"].dump());
   return line;
 }

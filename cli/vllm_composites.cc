@@ -10,28 +10,24 @@
 namespace attn::cli {
 namespace {
 
-using Describe = DescribedBackend (*)(const SelectorFacts&);
-
+// A child that is described in these facts and on any device, and cannot run.
 class DescribedOnly final : public AttentionBackend {
  public:
-  DescribedOnly(ClassName full_name, SelectorFacts facts, Describe row)
-      : full_name_(std::move(full_name)),
-        facts_(std::move(facts)),
-        describe_(row),
-        name_(describe_(facts_).name) {}
+  DescribedOnly(VllmComposite::Child row, SelectorFacts facts)
+      : row_(std::move(row)), facts_(std::move(facts)), name_(row_.describe(facts_).name) {}
 
   std::string name() const override { return name_; }
-  ClassName full_class_name() const override { return full_name_; }
+  ClassName full_class_name() const override { return row_.full_name; }
   DescribedBackend describe(const std::optional<DeviceCapability>& capability) const override {
     SelectorFacts facts = facts_;
     facts.capability = capability;
-    return describe_(facts);
+    return row_.describe(facts);
   }
   BlockSizes kernel_block_sizes(const KvCacheSpec&) const override {
-    return describe_(facts_).blocks.sizes;
+    return row_.describe(facts_).blocks.sizes;
   }
   GraphSupport cudagraph_support(const BuilderArguments&) const override {
-    return describe_(facts_).graph;
+    return row_.describe(facts_).graph;
   }
   std::unique_ptr<AttentionMetadataBuilder> make_builder(const BuilderArguments&) const override {
     throw VllmError("NotImplementedError", name_ + " is only described");
@@ -41,43 +37,16 @@ class DescribedOnly final : public AttentionBackend {
   }
 
  private:
-  ClassName full_name_;
+  VllmComposite::Child row_;
   SelectorFacts facts_;
-  Describe describe_;
   std::string name_;
 };
 
-constexpr const char* kModule = "vllm.v1.attention.backends.";
-
-AttentionBackendPtr composite_of(const SelectorFacts& facts, const ClassName& causal_name,
-                                 Describe causal, CompositeOptions options) {
-  const ClassName general = {std::string(kModule) + "triton_attn", "TritonAttentionBackend"};
-  return compose(
-      {described_only(general, facts, triton_attn), described_only(causal_name, facts, causal)},
-      mm_prefix_policy(), std::move(options));
-}
-
-AttentionBackendPtr triton_flashinfer(const SelectorFacts& facts) {
-  return composite_of(facts, {std::string(kModule) + "flashinfer", "FlashInferBackend"}, flashinfer,
-                      {.class_name = "TritonFlashInferBackend",
-                       .backend_name = "TRITON_FLASHINFER",
-                       .module = std::string(kModule) + "triton_flashinfer",
-                       .head_sizes = {256, 512},
-                       .kernel_block_sizes = {64},
-                       .device_major = 10,
-                       .connector_and_types_of_children = false});
-}
-
-AttentionBackendPtr triton_flash_attn(const SelectorFacts& facts, Describe causal) {
-  const std::string module = std::string(kModule) + "triton_flash_attn";
-  return composite_of(facts, {module, "CausalFlashAttentionBackend"}, causal,
-                      {.class_name = "TritonFlashAttentionBackend",
-                       .backend_name = "TRITON_FLASH_ATTN",
-                       .module = module,
-                       .head_sizes = {256, 512},
-                       .kernel_block_sizes = {},
-                       .device_major = {},
-                       .connector_and_types_of_children = false});
+AttentionBackendPtr composed(const VllmComposite& row, const SelectorFacts& facts) {
+  const auto child = [&](const VllmComposite::Child& one) {
+    return std::make_shared<const DescribedOnly>(one, facts);
+  };
+  return compose({child(row.general), child(row.causal)}, mm_prefix_policy(), row.options);
 }
 
 bool read_in_tables(const SelectorFacts& facts, std::optional<CacheDType> dtype) {
@@ -103,30 +72,25 @@ DescribedBackend causal_flash_attn_of_table(const SelectorFacts& facts) {
 
 }  // namespace
 
-AttentionBackendPtr described_only(ClassName name, SelectorFacts facts, Describe describe) {
-  return std::make_shared<const DescribedOnly>(std::move(name), std::move(facts), describe);
-}
-
 AttentionBackendPtr vllm_composite(const std::string& name, const SelectorFacts& facts) {
-  if (name == "TRITON_FLASHINFER") return triton_flashinfer(facts);
-  if (name == "TRITON_FLASH_ATTN") return triton_flash_attn(facts, causal_flash_attn);
-  return nullptr;
+  const VllmComposite* const row = find_vllm_composite(name);
+  return row ? composed(*row, facts) : nullptr;
 }
 
 std::optional<VllmBackend> vllm_backend_of_table(const std::string& name,
                                                  const DeviceCapability& device,
                                                  std::optional<int> flash_attn_version) {
+  const VllmComposite* const found = find_vllm_composite(name);
+  if (!found) return std::nullopt;
+  VllmComposite row = *found;
+  if (row.causal.describe == causal_flash_attn) row.causal.describe = causal_flash_attn_of_table;
   SelectorFacts facts;
   facts.capability = device;
   facts.environment.fa2_built = flash_attn_version == 2;
   facts.environment.fa3_built = flash_attn_version == 3;
   facts.environment.fa4_built = flash_attn_version == 4;
   facts.environment.flash_attn_version = flash_attn_version;
-  if (name == "TRITON_FLASH_ATTN") {
-    return VllmBackend{triton_flash_attn(facts, causal_flash_attn_of_table), facts};
-  }
-  const AttentionBackendPtr backend = vllm_composite(name, facts);
-  return backend ? std::optional(VllmBackend{backend, facts}) : std::nullopt;
+  return VllmBackend{composed(row, facts), facts};
 }
 
 }  // namespace attn::cli

@@ -10,12 +10,8 @@
 
 namespace attn::cli {
 
-// A backend that is described in these facts and on any device. It has no builder and no
-// implementation: making one throws VllmError NotImplementedError.
-AttentionBackendPtr described_only(ClassName name, SelectorFacts facts,
-                                   DescribedBackend (*describe)(const SelectorFacts&));
-
-// TRITON_FLASHINFER or TRITON_FLASH_ATTN in these facts; null for another name.
+// TRITON_FLASHINFER or TRITON_FLASH_ATTN in these facts; null for another name. Its children have
+// no builder and no implementation: making one throws VllmError NotImplementedError.
 AttentionBackendPtr vllm_composite(const std::string& name, const SelectorFacts& facts);
 
 // For tables (composite/replay.h).

@@ -6,14 +6,12 @@
 
 #include "attn/error.h"
 #include "attn/executable_backend.h"
+#include "core/checks.h"
 
 namespace attn {
 namespace {
 
-template <class... T>
-[[noreturn]] void fail(fmt::format_string<T...> text, T&&... values) {
-  throw Error(fmt::format(text, std::forward<T>(values)...));
-}
+using checks::fail;
 
 template <class Number>
 HostTensor integers(DType dtype, std::vector<std::int64_t> shape,

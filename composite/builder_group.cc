@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "attn/error.h"
+#include "core/checks.h"
 
 namespace attn {
 namespace {
@@ -15,13 +16,9 @@ constexpr std::int64_t kColumnAlignment = 128;
 constexpr int kMaxDraftTokens = 1 << 20;
 constexpr std::int64_t kMaxTableEntries = std::int64_t{1} << 28;
 
-void expect_at_least_one(const char* what, int value) {
-  if (value < 1) throw Error(fmt::format("{} is {}, must be at least 1", what, value));
-}
-
 std::int64_t blocks_per_framework_block(int block_size, int kernel_block_size) {
-  expect_at_least_one("block_size", block_size);
-  expect_at_least_one("kernel_block_size", kernel_block_size);
+  checks::expect_at_least("block_size", block_size, 1);
+  checks::expect_at_least("kernel_block_size", kernel_block_size, 1);
   if (block_size % kernel_block_size != 0) {
     throw Error(fmt::format("kernel_block_size {} does not divide block_size {}", kernel_block_size,
                             block_size));
@@ -98,11 +95,11 @@ std::optional<int> common_reorder_threshold(std::span<const std::optional<int>> 
 }
 
 BuilderPlan plan_builders(const BuilderGroup& group) {
-  expect_at_least_one("block_size", group.block_size);
-  expect_at_least_one("decode_context_parallel_size", group.decode_context_parallel_size);
-  expect_at_least_one("max_model_len", group.max_model_len);
-  expect_at_least_one("max_num_seqs", group.max_num_seqs);
-  expect_at_least_one("num_metadata_builders", group.num_metadata_builders);
+  checks::expect_at_least("block_size", group.block_size, 1);
+  checks::expect_at_least("decode_context_parallel_size", group.decode_context_parallel_size, 1);
+  checks::expect_at_least("max_model_len", group.max_model_len, 1);
+  checks::expect_at_least("max_num_seqs", group.max_num_seqs, 1);
+  checks::expect_at_least("num_metadata_builders", group.num_metadata_builders, 1);
   BuilderPlan plan;
   plan.builder_block_size = group.block_size;
   std::int64_t width = table_width(group);

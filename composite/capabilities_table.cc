@@ -8,6 +8,7 @@
 #include "composite/scripted_backend.h"
 #include "composite/table_kinds.h"
 #include "composite/table_policy.h"
+#include "core/contains.h"
 #include "core/table_values.h"
 
 namespace attn {
@@ -63,28 +64,13 @@ Probes probes_from(const JsonNode& header) {
   return probes;
 }
 
-AttentionSelectorConfig request_from(const JsonNode& node) {
-  std::vector<std::string_view> known = {
-      "head_size", "dtype", "kv_cache_dtype", "block_size", "device_capability", "attn_type"};
-  for (const ConfigSwitch& one : config_switches()) known.push_back(one.name);
-  node.expect_only(known);
-  AttentionSelectorConfig config;
-  config.head_size = int_from(node.at("head_size"));
-  config.dtype = model_dtype_from(node.at("dtype"));
-  config.kv_cache_dtype = cache_dtype_from(node.at("kv_cache_dtype"));
-  config.block_size = optional_int_from(node.at("block_size"));
-  config.attn_type = {attention_type_from(node.at("attn_type")), true};
-  for (const ConfigSwitch& one : config_switches()) {
-    if (node.has(one.name)) config.*one.field = node.at(one.name).boolean();
-  }
-  return config;
-}
-
 json validate(const AttentionBackend& backend, const SelectorFacts& facts, const JsonNode& requests,
               bool on_request_device) {
   json all = json::array();
   for (const JsonNode& node : requests.elements()) {
-    const AttentionSelectorConfig config = request_from(node);
+    constexpr std::string_view kDevice[] = {"device_capability"};
+    AttentionSelectorConfig config = selector_config_from(node, kDevice);
+    config.attn_type.plain = true;
     const DeviceCapability asked = some_capability(node.at("device_capability"));
     SelectorFacts seen = facts;
     if (on_request_device) seen.capability = asked;
@@ -94,11 +80,6 @@ json validate(const AttentionBackend& backend, const SelectorFacts& facts, const
     all.push_back(reason_texts(check.validate(Requirements(config), seen), check, seen, config));
   }
   return all;
-}
-
-template <class T>
-bool contains(const std::vector<T>& list, const T& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
 }
 
 json accepted_probes(const Probes& probes, const AttentionBackend& backend,

@@ -114,15 +114,7 @@ DescribedBackend CompositeAttentionBackend::describe(
     const auto index = static_cast<int>(described.size());
     described.push_back({child->describe(capability), policy_->child_uses_mm_prefix(index)});
   }
-  const bool on_its_device =
-      !options_.device_major || (capability && capability->major == *options_.device_major);
-  return describe_composite(
-      {.name = options_.backend_name,
-       .head_sizes = options_.head_sizes,
-       .kernel_block_sizes = options_.kernel_block_sizes,
-       .on_its_device = on_its_device,
-       .connector_and_types_of_children = options_.connector_and_types_of_children},
-      described);
+  return describe_composite(options_, capability, described);
 }
 
 BlockSizes CompositeAttentionBackend::kernel_block_sizes(const KvCacheSpec& spec) const {

@@ -6,11 +6,14 @@
 namespace attn {
 namespace {
 
+constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+
 // What one request sees without its images.
 struct PlainMask {
   bool causal = true;
-  std::int64_t window_left = std::numeric_limits<std::int64_t>::max();  // that ranges reach across
-  bool other_bounds = false;  // beyond these two: then a range that holds a row counts
+  std::int64_t window_left = kUnbounded;   // that ranges reach across
+  std::int64_t window_right = kUnbounded;  // without causality
+  bool other_bounds = false;               // beyond these: then a range that holds a row counts
 };
 
 bool adds_keys(std::int64_t start, std::int64_t end, std::int64_t context_len, std::int64_t seq_len,
@@ -20,8 +23,8 @@ bool adds_keys(std::int64_t start, std::int64_t end, std::int64_t context_len, s
   const std::int64_t first_row = std::max(start, context_len);
   const std::int64_t last = std::min(end, seq_len - 1);
   if (first_row > last) return false;
-  const bool later_key = mask.causal && first_row < last;
-  return mask.other_bounds || later_key || last - start > mask.window_left;
+  const std::int64_t window_right = mask.causal ? 0 : mask.window_right;
+  return mask.other_bounds || last - first_row > window_right || last - start > mask.window_left;
 }
 
 PlainMask plain_mask(const MaskSpec& mask, std::int64_t request) {
@@ -31,8 +34,8 @@ PlainMask plain_mask(const MaskSpec& mask, std::int64_t request) {
   if (mask.window_left != MaskSpec::kUnbounded && !mask.mm_prefix_clamp) {
     plain.window_left = mask.window_left;
   }
-  plain.other_bounds = mask.window_right != MaskSpec::kUnbounded || mask.sink_token_length != 0 ||
-                       mask.attention_chunk_size != 0;
+  if (mask.window_right != MaskSpec::kUnbounded) plain.window_right = mask.window_right;
+  plain.other_bounds = mask.attention_chunk_size != 0;
   return plain;
 }
 
@@ -46,9 +49,9 @@ PlainMask plain_mask(const CommonAttentionMetadata& batch, std::int32_t row,
     const bool mine = std::find(group.layer_names.begin(), group.layer_names.end(), layer.name) !=
                       group.layer_names.end();
     if (!mine || !layer.sliding_window || !*layer.sliding_window) continue;
-    if (!plain.causal) plain.other_bounds = true;  // the window bounds the right side, too
-    if (!layer.has_unclamped_window()) continue;
-    plain.window_left = std::min<std::int64_t>(plain.window_left, **layer.sliding_window - 1);
+    const std::int64_t bound = **layer.sliding_window - 1;
+    plain.window_right = std::min(plain.window_right, bound);
+    if (layer.has_unclamped_window()) plain.window_left = std::min(plain.window_left, bound);
   }
   return plain;
 }

@@ -6,15 +6,12 @@
 #include <tuple>
 
 #include "attn/vllm_error.h"
+#include "core/contains.h"
 
 namespace attn {
 namespace {
 
 [[noreturn]] void value_error(const std::string& text) { throw VllmError("ValueError", text); }
-
-bool contains(const CacheLayouts& layouts, CacheLayout layout) {
-  return std::find(layouts.begin(), layouts.end(), layout) != layouts.end();
-}
 
 bool have_one_shape(std::span<const CachePages> pages) {
   const auto shape = [](const CachePages& one) {

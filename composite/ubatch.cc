@@ -8,6 +8,7 @@
 #include "attn/error.h"
 #include "attn/vllm_error.h"
 #include "composite/row_fields.h"
+#include "core/checks.h"
 
 namespace attn {
 namespace {
@@ -16,10 +17,6 @@ using Batch = CommonAttentionMetadata;
 using Starts = std::vector<std::int32_t>;
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-void expect_at_least(const char* what, std::int32_t value, std::int32_t min) {
-  if (value < min) throw Error(fmt::format("{} is {}, must be at least {}", what, value, min));
-}
 
 Starts starts_of(std::span<const std::int32_t> query_lens) {
   Starts starts = {0};
@@ -53,7 +50,7 @@ Starts points_of(std::int32_t num_tokens, std::int32_t num_tokens_padded, std::i
     }
   }
   points.push_back(num_tokens);
-  for (const std::int32_t point : points) expect_at_least("a split point", point, 0);
+  for (const std::int32_t point : points) checks::expect_at_least("a split point", point, 0);
   return points;
 }
 
@@ -138,8 +135,8 @@ UBatchSlices create_ubatch_slices(std::span<const std::int32_t> query_lens,
                                   std::int32_t num_tokens_padded, std::int32_t num_reqs_padded,
                                   std::int32_t num_ubatches,
                                   const std::optional<std::vector<std::int32_t>>& split_points) {
-  expect_at_least("num_ubatches", num_ubatches, 1);
-  expect_at_least("num_tokens_padded", num_tokens_padded, 0);
+  checks::expect_at_least("num_ubatches", num_ubatches, 1);
+  checks::expect_at_least("num_tokens_padded", num_tokens_padded, 0);
   const Starts starts = starts_of(query_lens);
   const Starts points = points_of(starts.back(), num_tokens_padded, num_ubatches, split_points);
   UBatchSlices result;
@@ -163,7 +160,7 @@ UBatchSlices create_ubatch_slices(std::span<const std::int32_t> query_lens,
 
 bool is_last_ubatch_empty(std::int32_t num_tokens, std::int32_t num_tokens_padded,
                           std::int32_t num_ubatches) {
-  expect_at_least("num_ubatches", num_ubatches, 1);
+  checks::expect_at_least("num_ubatches", num_ubatches, 1);
   return std::int64_t{num_tokens_padded / num_ubatches} * (num_ubatches - 1) >= num_tokens;
 }
 

@@ -9,20 +9,14 @@
 
 #include "attn/error.h"
 #include "attn/vllm_error.h"
+#include "core/checks.h"
 
 namespace attn {
 namespace {
 
-int least_common_multiple(int a, int b) {
-  const std::int64_t multiple = std::int64_t{a} / std::gcd(a, b) * b;
-  if (multiple > std::numeric_limits<int>::max()) {
-    throw Error(fmt::format("block sizes {} and {} have no common multiple in range", a, b));
-  }
-  return static_cast<int>(multiple);
-}
-
 std::optional<BlockSize> intersection(BlockSize a, BlockSize b) {
-  if (a.multiples && b.multiples) return multiple_of(least_common_multiple(a.size, b.size));
+  if (a.multiples && b.multiples)
+    return multiple_of(checks::least_common_multiple("block sizes", a.size, b.size));
   if (a.multiples) std::swap(a, b);  // now b may be MultipleOf, a is a plain size
   const bool fits = b.multiples ? a.size % b.size == 0 : a.size == b.size;
   return fits ? std::optional(a) : std::nullopt;

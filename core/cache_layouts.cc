@@ -7,6 +7,7 @@
 #include <string>
 
 #include "attn/vllm_error.h"
+#include "core/contains.h"
 
 namespace attn {
 namespace {
@@ -19,10 +20,6 @@ constexpr std::array<std::string_view, kNumCacheLayouts> kNames = {"LBHNC", "LBN
 CacheLayouts default_preference() {
   using enum CacheLayout;
   return {kLBNHC, kLBHNC, kBLNHC, kBLHNC, kBHLNC, kLHBNC};
-}
-
-bool contains(const CacheLayouts& list, CacheLayout layout) {
-  return std::find(list.begin(), list.end(), layout) != list.end();
 }
 
 CacheLayouts by_votes(const std::vector<CacheLayouts>& declared) {

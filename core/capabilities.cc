@@ -7,13 +7,10 @@
 #include <string_view>
 #include <tuple>
 
+#include "core/contains.h"
+
 namespace attn {
 namespace {
-
-template <class T>
-bool contains(const std::vector<T>& list, T item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
 
 bool more_than_one(const TensorView& scale) { return scale.present() && scale.num_units() > 1; }
 

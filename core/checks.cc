@@ -1,9 +1,19 @@
 #include "core/checks.h"
 
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <string>
 
 namespace attn::checks {
+
+int least_common_multiple(std::string_view what, int a, int b) {
+  const std::int64_t multiple = std::int64_t{a} / std::gcd(a, b) * b;
+  if (multiple > std::numeric_limits<int>::max()) {
+    fail("{} {} and {} have no common multiple in range", what, a, b);
+  }
+  return static_cast<int>(multiple);
+}
 
 void expect_shape(std::string_view what, const TensorView& view,
                   std::initializer_list<std::int64_t> shape) {

@@ -23,6 +23,9 @@ inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
+// Of two numbers >= 1; throws when it is beyond int.
+int least_common_multiple(std::string_view what, int a, int b);
+
 // Leaves an axis of a shape open.
 inline constexpr std::int64_t kAny = -1;
 

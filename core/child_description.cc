@@ -195,33 +195,23 @@ ImplDescription impl_from(const JsonNode& node) {
   return impl;
 }
 
-void set_field(KvCacheSpec& spec, std::size_t field, int value) {
-  switch (field) {
-    case 0:
-      spec.block_size = value;
-      break;
-    case 1:
-      spec.num_kv_heads = value;
-      break;
-    case 2:
-      spec.head_size = value;
-      break;
-    case 3:
-      spec.num_head_slots = value;
-      break;
-    case 4:
-      spec.state_content_bytes = value;
-      break;
-    default:
-      spec.block_stride_alignment = value;
-  }
+template <auto field>
+void set(KvCacheSpec& spec, int value) {
+  spec.*field = value;
 }
-constexpr std::string_view kSpecFields[] = {"block_size",          "num_kv_heads",
-                                            "head_size",           "num_head_slots",
-                                            "state_content_bytes", "block_stride_alignment"};
+using Spec = KvCacheSpec;
+constexpr std::pair<std::string_view, void (*)(KvCacheSpec&, int)> kSpecFields[] = {
+    {"block_size", set<&Spec::block_size>},
+    {"num_kv_heads", set<&Spec::num_kv_heads>},
+    {"head_size", set<&Spec::head_size>},
+    {"num_head_slots", set<&Spec::num_head_slots>},
+    {"state_content_bytes", set<&Spec::state_content_bytes>},
+    {"block_stride_alignment", set<&Spec::block_stride_alignment>}};
 
 std::map<std::string, int> spec_changes_from(const JsonNode& node) {
-  node.expect_only(kSpecFields);
+  std::vector<std::string_view> known;
+  for (const auto& [name, set_field] : kSpecFields) known.push_back(name);
+  node.expect_only(known);
   std::map<std::string, int> changes;
   for (const auto& [name, value] : node.members()) changes[name] = int_at_least(value, 1);
   return changes;
@@ -317,9 +307,9 @@ DescribedBackend described_on(const ChildDescription& child,
 }
 
 KvCacheSpec customized(const ChildDescription& child, KvCacheSpec spec) {
-  for (const auto& [name, value] : child.spec_changes) {
-    const auto* const field = std::find(std::begin(kSpecFields), std::end(kSpecFields), name);
-    set_field(spec, static_cast<std::size_t>(field - std::begin(kSpecFields)), value);
+  for (const auto& [name, set_field] : kSpecFields) {
+    const auto change = child.spec_changes.find(std::string(name));
+    if (change != child.spec_changes.end()) set_field(spec, change->second);
   }
   return spec;
 }

@@ -11,6 +11,8 @@
 
 #include "attn/error.h"
 #include "attn/vllm_error.h"
+#include "core/checks.h"
+#include "core/contains.h"
 
 namespace attn {
 namespace {
@@ -26,19 +28,6 @@ bool all(Children children, bool DescribedBackend::*flag) {
   return all(children, [flag](const DescribedChild& child) { return child.backend.*flag; });
 }
 
-template <class T>
-bool contains(const std::vector<T>& list, const T& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
-int common_multiple(int a, int b) {
-  const std::int64_t multiple = std::int64_t{a} / std::gcd(a, b) * b;
-  if (multiple > std::numeric_limits<int>::max()) {
-    throw Error(fmt::format("head sizes {} and {} have no common multiple in range", a, b));
-  }
-  return static_cast<int>(multiple);
-}
-
 HeadSizes common_heads(const std::vector<int>& wanted, Children children) {
   HeadSizes common;
   common.declared = wanted;
@@ -47,7 +36,8 @@ HeadSizes common_heads(const std::vector<int>& wanted, Children children) {
     const HeadSizes& heads = child.backend.heads;
     common.min = std::max(common.min, heads.min);
     common.max = std::min(common.max, heads.max);
-    common.multiple_of = common_multiple(common.multiple_of, heads.multiple_of);
+    common.multiple_of =
+        checks::least_common_multiple("head sizes", common.multiple_of, heads.multiple_of);
     if (list.empty()) list = heads.only;
   }
   if (list.empty()) return common;
@@ -143,7 +133,9 @@ class ChildrenRules final : public CombinationRules {
 
 }  // namespace
 
-DescribedBackend describe_composite(const CompositeDescription& asked, Children children) {
+DescribedBackend describe_composite(const CompositeOptions& options,
+                                    const std::optional<DeviceCapability>& capability,
+                                    Children children) {
   if (std::any_of(children.begin(), children.end(),
                   [](const DescribedChild& child) { return child.backend.update_in_forward; })) {
     throw VllmError("ValueError", "Composite backends require separate KV cache updates");
@@ -152,14 +144,16 @@ DescribedBackend describe_composite(const CompositeDescription& asked, Children 
   for (const DescribedChild& child : children) blocks.push_back(child.backend.blocks);
 
   DescribedBackend composite;
-  composite.name = asked.name;
-  composite.heads = common_heads(asked.head_sizes, children);
+  composite.name = options.backend_name;
+  composite.heads = common_heads(options.head_sizes, children);
   composite.declared_dtypes = composite.dtypes;
   composite.dtypes = common_entries(&DescribedBackend::dtypes, children);
   composite.kv.accepted = common_kv_dtypes(children);
-  composite.blocks.sizes = composite_block_sizes(blocks, asked.kernel_block_sizes);
+  composite.blocks.sizes = composite_block_sizes(blocks, options.kernel_block_sizes);
   composite.blocks.empty_refuses = true;
-  composite.capability = asked.on_its_device && all(children, &DescribedBackend::capability);
+  const bool on_its_device =
+      !options.device_major || (capability && capability->major == *options.device_major);
+  composite.capability = on_its_device && all(children, &DescribedBackend::capability);
   composite.mm_prefix = all(children, [](const DescribedChild& child) {
     return !child.sees_mm_prefix || child.backend.mm_prefix;
   });
@@ -170,7 +164,7 @@ DescribedBackend describe_composite(const CompositeDescription& asked, Children 
   composite.combination = std::make_shared<ChildrenRules>(children);
   composite.update_in_forward = false;
   composite.graph = GraphSupport::kNever;
-  if (asked.connector_and_types_of_children) {
+  if (options.connector_and_types_of_children) {
     composite.kv_connector = all(children, &DescribedBackend::kv_connector);
     composite.attn_types = common_entries(&DescribedBackend::attn_types, children);
   }

@@ -4,13 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "core/contains.h"
+
 namespace attn {
 namespace {
-
-template <class T>
-bool contains(const std::vector<T>& list, T item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
 
 std::vector<DType> model_dtypes(const Capabilities& c) {
   std::vector<DType> dtypes;

@@ -6,26 +6,27 @@ namespace attn {
 namespace {
 
 using Config = AttentionSelectorConfig;
-constexpr ConfigSwitch kSwitches[] = {
-    {"use_mla", &Config::use_mla},
-    {"has_sink", &Config::has_sink},
-    {"use_sparse", &Config::use_sparse},
-    {"use_mm_prefix", &Config::use_mm_prefix},
-    {"use_per_head_quant_scales", &Config::use_per_head_quant_scales},
-    {"has_sliding_window", &Config::has_sliding_window},
-    {"use_non_causal", &Config::use_non_causal},
-    {"use_batch_invariant", &Config::use_batch_invariant},
-    {"use_kv_connector", &Config::use_kv_connector},
-    {"use_pcp", &Config::use_pcp},
-    {"use_adaptive_verification", &Config::use_adaptive_verification},
-    {"use_dcp", &Config::use_dcp},
-    {"use_rswa", &Config::use_rswa}};
+struct Switch {
+  std::string_view name;
+  bool Config::*field;
+};
+constexpr Switch kSwitches[] = {{"use_mla", &Config::use_mla},
+                                {"has_sink", &Config::has_sink},
+                                {"use_sparse", &Config::use_sparse},
+                                {"use_mm_prefix", &Config::use_mm_prefix},
+                                {"use_per_head_quant_scales", &Config::use_per_head_quant_scales},
+                                {"has_sliding_window", &Config::has_sliding_window},
+                                {"use_non_causal", &Config::use_non_causal},
+                                {"use_batch_invariant", &Config::use_batch_invariant},
+                                {"use_kv_connector", &Config::use_kv_connector},
+                                {"use_pcp", &Config::use_pcp},
+                                {"use_adaptive_verification", &Config::use_adaptive_verification},
+                                {"use_dcp", &Config::use_dcp},
+                                {"use_rswa", &Config::use_rswa}};
 
 }  // namespace
 
 using nlohmann::json;
-
-std::span<const ConfigSwitch> config_switches() { return kSwitches; }
 
 int int_from(const JsonNode& node) {
   const std::int64_t value = node.integer(std::numeric_limits<int>::min());
@@ -71,6 +72,40 @@ std::optional<DeviceCapability> capability_from(const JsonNode& node) {
   const DeviceCapability capability{int_from(pair[0]), int_from(pair[1])};
   if (capability.major < 0 || capability.minor < 0) node.fail("[major, minor], not negative");
   return capability;
+}
+
+Config selector_config_from(const JsonNode& node, std::span<const std::string_view> further_keys) {
+  std::vector<std::string_view> known = {"head_size",  "dtype",     "kv_cache_dtype",
+                                         "block_size", "attn_type", "attn_type_plain"};
+  for (const Switch& one : kSwitches) known.push_back(one.name);
+  known.insert(known.end(), further_keys.begin(), further_keys.end());
+  node.expect_only(known);
+  Config config;
+  config.head_size = int_from(node.at("head_size"));
+  config.dtype = model_dtype_from(node.at("dtype"));
+  config.kv_cache_dtype = cache_dtype_from(node.at("kv_cache_dtype"));
+  config.block_size = optional_int_from(node.at("block_size"));
+  for (const Switch& one : kSwitches) {
+    if (node.has(one.name)) config.*one.field = node.at(one.name).boolean();
+  }
+  if (node.has("attn_type")) config.attn_type.type = attention_type_from(node.at("attn_type"));
+  if (node.has("attn_type_plain")) config.attn_type.plain = node.at("attn_type_plain").boolean();
+  return config;
+}
+
+json to_json_value(const Config& config) {
+  json value = {{"head_size", config.head_size},
+                {"dtype", model_dtype_name(config.dtype)},
+                {"kv_cache_dtype", nullptr},
+                {"block_size", or_null(config.block_size)}};
+  if (config.kv_cache_dtype) value["kv_cache_dtype"] = name(*config.kv_cache_dtype);
+  for (const Switch& one : kSwitches) {
+    if (config.*one.field) value[one.name] = true;
+  }
+  const AttentionTypeArgument type = config.attn_type;
+  if (type.type != AttentionType::kDecoder || type.plain) value["attn_type"] = name(type.type);
+  if (type.plain) value["attn_type_plain"] = true;
+  return value;
 }
 
 BlockSizes block_sizes_from(const JsonNode& node) {

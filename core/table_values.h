@@ -18,13 +18,6 @@
 
 namespace attn {
 
-// The fields of a configuration that are switches.
-struct ConfigSwitch {
-  std::string_view name;  // "use_mla"
-  bool AttentionSelectorConfig::*field;
-};
-std::span<const ConfigSwitch> config_switches();
-
 int int_from(const JsonNode& node);  // [-2^31, 2^31)
 std::optional<int> optional_int_from(const JsonNode& node);
 std::optional<bool> optional_bool_from(const JsonNode& node);
@@ -33,6 +26,12 @@ DType model_dtype_from(const JsonNode& node);
 std::optional<CacheDType> cache_dtype_from(const JsonNode& node);  // null = none
 AttentionType attention_type_from(const JsonNode& node);
 std::optional<DeviceCapability> capability_from(const JsonNode& node);  // null = none
+
+// Fields that differ from their defaults; `attn_type_plain` belongs to attn_type. Beside them
+// `further_keys` may be there.
+AttentionSelectorConfig selector_config_from(const JsonNode& node,
+                                             std::span<const std::string_view> further_keys = {});
+nlohmann::json to_json_value(const AttentionSelectorConfig& config);
 
 // An entry is a size >= 1 or {"multiple_of": size}.
 BlockSizes block_sizes_from(const JsonNode& node);

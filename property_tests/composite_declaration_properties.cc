@@ -15,6 +15,7 @@
 #include "attn/error.h"
 #include "attn/random.h"
 #include "property_tests/composite_parts.h"
+#include "property_tests/replay_line.h"
 
 namespace attn::property_tests {
 namespace {
@@ -273,10 +274,7 @@ void check_seeds(const std::string& claim, const std::function<void(std::uint64_
       [&] { holds(*rc::gen::noShrink(rc::gen::arbitrary<std::uint64_t>())); },
       rc::detail::TestMetadata{claim, claim}, params);
   rc::detail::printResultMessage(result, message);
-  EXPECT_TRUE(result.is<rc::detail::SuccessResult>())
-      << message.str() << "\nreplay: RC_PARAMS=\"seed=" << params.seed
-      << " max_success=" << params.maxSuccess << " max_size=" << params.maxSize
-      << "\" " ATTN_RUNNER " --gtest_filter=Declaration." << claim;
+  EXPECT_TRUE(result.is<rc::detail::SuccessResult>()) << message.str() << "\n" << replay_line();
 }
 
 TEST(Declaration, IsWhatTheChildrenHaveInCommonWithReasonsInOrder) {

@@ -12,6 +12,7 @@
 #include "attn/executable_backend.h"
 #include "attn/random.h"
 #include "property_tests/composite_parts.h"
+#include "property_tests/replay_line.h"
 
 namespace attn::property_tests {
 namespace {
@@ -361,10 +362,7 @@ TEST(Engine, EveryOrderOfCallsAnswersTheBatchBehindItsMetadata) {
   const auto result = rc::detail::checkTestable(holds, metadata, params);
   std::ostringstream message;
   rc::detail::printResultMessage(result, message);
-  EXPECT_TRUE(result.is<rc::detail::SuccessResult>())
-      << message.str() << "\nreplay: RC_PARAMS=\"seed=" << params.seed
-      << " max_success=" << rc::detail::configuration().testParams.maxSuccess
-      << " max_size=" << params.maxSize << "\" " ATTN_RUNNER " --gtest_filter=Engine.*";
+  EXPECT_TRUE(result.is<rc::detail::SuccessResult>()) << message.str() << "\n" << replay_line();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "attn/executable_backend.h"
 #include "attn/random.h"
 #include "attn/reference.h"
+#include "composite/idle_ranges.h"
 #include "property_tests/composite_parts.h"
 #include "property_tests/drawn_batch.h"
 #include "property_tests/property.h"
@@ -126,9 +127,13 @@ TEST_P(Routing, DependsOnTheBatchAloneAndNotOnTheOrderOfItsRows) {
   });
 }
 
+// What uniform batches of more than one token a row hold.
+enum class Uniform : std::uint8_t { kDecodes, kPrefillsToo };
+
 // The nearest batch that a graph of this level may replay; none for NEVER.
 std::optional<CommonAttentionMetadata> replayable(const CommonAttentionMetadata& batch,
-                                                  GraphSupport level, std::int32_t length) {
+                                                  GraphSupport level, std::int32_t length,
+                                                  Uniform holds) {
   if (level == GraphSupport::kNever) return std::nullopt;
   if (level == GraphSupport::kAlways) return batch;
   const std::int32_t query_len = level == GraphSupport::kUniformSingleTokenDecode ? 1 : length;
@@ -139,7 +144,8 @@ std::optional<CommonAttentionMetadata> replayable(const CommonAttentionMetadata&
     const std::int32_t own = batch.query_len(row) == 0 ? 0 : query_len;
     uniform.query_start_loc[r + 1] = uniform.query_start_loc[r] + own;
     if (own != 0) uniform.seq_lens[r] = std::max(uniform.seq_lens[r], own);
-    (*uniform.is_prefilling)[r] = false;  // uniform batches of these engines hold decodes only
+    const bool may_prefill = holds == Uniform::kPrefillsToo && own > 1;
+    (*uniform.is_prefilling)[r] = may_prefill && (*batch.is_prefilling)[r];
     uniform.max_query_len = std::max(uniform.max_query_len, own);
     uniform.max_seq_len = std::max(uniform.max_seq_len, uniform.seq_lens[r]);
   }
@@ -163,7 +169,10 @@ TEST_P(Routing, OfEveryBatchThatAGraphMayReplayIsToTheCapturedChild) {
     const DrawnBatch drawn = draw_batch(config);
     for (const NamedPolicy& policy : policies_of_two()) {
       const GraphSupport level = policy.policy->cudagraph_support(drawn.group);
-      const auto batch = replayable(drawn.batch, level, uniform_length(policy, config.seed));
+      // The other policies say that they are for engines with uniform decodes, or do not look.
+      const Uniform holds =
+          policy.name == "decode_only" ? Uniform::kPrefillsToo : Uniform::kDecodes;
+      const auto batch = replayable(drawn.batch, level, uniform_length(policy, config.seed), holds);
       if (!batch) continue;
       const Route route = selected(policy, drawn.group, *batch);
       expect_that(route.child == policy.policy->capture_child(drawn.group),
@@ -174,16 +183,21 @@ TEST_P(Routing, OfEveryBatchThatAGraphMayReplayIsToTheCapturedChild) {
 }
 
 // A row that needs an image mask is answered by a child that sees them: one that the policy
-// declares to, or that has no reason against the batch.
+// declares to, or that has no reason against the batch. A child without image masks has one against
+// these batches and no others.
 TEST_P(Routing, OfImageMasksIsToAChildThatSeesThem) {
   const auto plain = std::make_shared<StandIn>("CPU_WITHOUT_IMAGES", shared_cpu(),
                                                static_cast<std::uint32_t>(Feature::kMmPrefix));
   const std::vector<AttentionBackendPtr> children = {
       reference_child(), make_executable_backend(plain, shared_reference())};
-  for_all(images(), [&](const ProblemConfig& config) {
+  for_all(batch_space(), [&](const ProblemConfig& config) {
     const DrawnBatch drawn = draw_batch(config);
     const bool masked = !requests_with_masks(drawn.data.op()).empty();
     RC_CLASSIFY(masked, "image masks");
+    expect_that(children[1]->reasons_against(drawn.batch, drawn.group).empty() != masked,
+                "a child without image masks has a reason against them alone");
+    expect_that(without_idle_ranges(plain)->supports(drawn.data.problem()).empty() != masked,
+                "and so has the backend against the problem");
     for (const NamedPolicy& policy : policies_of_two()) {
       const int child = policy.policy->make(drawn.group, children)->select(drawn.batch).child;
       const bool declared = policy.policy->child_uses_mm_prefix(child);

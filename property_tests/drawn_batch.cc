@@ -11,11 +11,41 @@ namespace attn::property_tests {
 namespace {
 
 // What the seed draws beside the problem.
-enum BatchDraw : std::uint64_t { kPaddingRows = 900, kPaddingTokens, kLateBound };
+enum BatchDraw : std::uint64_t {
+  kPaddingRows = 900,
+  kPaddingTokens,
+  kFlags,
+  kBatchFlag,
+  kImages,
+  kClamp,
+  kRange
+};
 
 std::int32_t draw(const ProblemConfig& config, std::uint64_t what, std::uint32_t n) {
   return static_cast<std::int32_t>(
       below(random_words(config.seed, what, RandomTensor::kConfiguration, 1), n));
+}
+
+// Beside the masks of a config: a flag per request on symmetric windows, and images of requests
+// that are not causal.
+void widen_masks(const ProblemConfig& config, LogicalProblem& problem) {
+  const bool symmetric = config.mask == MaskKind::kSymmetricWindow;
+  if (symmetric && draw(config, kFlags, 2) == 0) {
+    problem.causal_per_request = true;
+    problem.settings.mask.causal = draw(config, kBatchFlag, 2) == 0;  // says nothing then
+  }
+  if (!symmetric && config.mask != MaskKind::kNone && config.mask != MaskKind::kCausalPerRequest) {
+    return;
+  }
+  if (draw(config, kImages, 2) == 0) return;
+  problem.has_mm_ranges = true;
+  problem.settings.mask.mm_prefix_clamp = symmetric && draw(config, kClamp, 2) == 0;
+  for (std::size_t r = 0; r < problem.requests.size(); ++r) {
+    LogicalRequest& request = problem.requests[r];
+    const std::uint64_t entry = kRange + 2 * r;
+    const int start = draw(config, entry, static_cast<std::uint32_t>(request.seq_len()) + 1);
+    request.mm_ranges = {{start, start + draw(config, entry + 1, 8)}};
+  }
 }
 
 // What a batch may hold: ranges from position 0 that do not overlap, and void ones.
@@ -145,7 +175,7 @@ ConfigSpace batch_space() {
                  MaskKind::kRangesClamped,   MaskKind::kRanges,
                  MaskKind::kWindow,          MaskKind::kNone,
                  MaskKind::kSymmetricWindow, MaskKind::kRswa,
-                 MaskKind::kCausalPerRequest};
+                 MaskKind::kSymmetricWindow, MaskKind::kCausalPerRequest};
   space.attn_mask = false;
   space.alibi = {AlibiForm::kNone, AlibiForm::kRow};
   space.tree = false;
@@ -162,6 +192,7 @@ DrawnBatch draw_batch(const ProblemConfig& asked) {
   if (config.kv_scales == ScaleShape::kPerRequestHead) config.kv_scales = ScaleShape::kPerHead;
   config = normalised(config);
   LogicalProblem problem = draw_problem(config);
+  widen_masks(config, problem);
   keep_disjoint_ranges(problem);
   ProblemData data(problem, config.memory);
   CommonAttentionMetadata batch = batch_for(config, problem, data.op());

@@ -19,8 +19,8 @@ struct DrawnBatch {
   std::int64_t num_tokens() const { return data.op().num_tokens(); }
 };
 
-// What batches and layers can express: paged caches, causal masks with and without windows, images
-// in most draws, R-SWA, soft caps, ALiBi in row form, sinks.
+// What batches and layers can express: paged caches, masks with and without causality (of all or
+// per request) and windows, images in most draws, R-SWA, soft caps, ALiBi in row form, sinks.
 ConfigSpace batch_space();
 
 // Of a config of that space. Padding rows and tokens are drawn from its seed.

@@ -16,6 +16,7 @@
 #include "attn/second_reference.h"
 #include "property_tests/drift_alarm.h"
 #include "property_tests/generators.h"
+#include "property_tests/replay_line.h"
 #include "tests/scoped_workers.h"
 
 namespace attn::property_tests {
@@ -258,19 +259,6 @@ struct Drawn<LatentWriteConfig> {
         [](LatentWriteConfig config) { return normalised(config); });
   }
 };
-
-std::string test_name() {
-  const testing::TestInfo& info = *testing::UnitTest::GetInstance()->current_test_info();
-  return fmt::format("{}.{}", info.test_suite_name(), info.name());
-}
-
-std::string replay_line(const std::string& smallest) {
-  const rc::detail::TestParams& params = rc::detail::configuration().testParams;
-  return fmt::format("replay: RC_PARAMS=\"seed={} max_success={} max_size={}\" " ATTN_RUNNER
-                     " "
-                     "--gtest_filter={} # {}",
-                     params.seed, params.maxSuccess, params.maxSize, test_name(), smallest);
-}
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "attn/cpu_backend.h"
 #include "attn/error.h"
 #include "attn/reference.h"
+#include "property_tests/replay_line.h"
 #include "tests/scoped_workers.h"
 
 namespace attn::property_tests {
@@ -30,11 +31,6 @@ const std::vector<std::unique_ptr<Backend>>& backends() {
     return list;
   }();
   return kBackends;
-}
-
-std::string test_name() {
-  const testing::TestInfo& info = *testing::UnitTest::GetInstance()->current_test_info();
-  return fmt::format("{}.{}", info.test_suite_name(), info.name());
 }
 
 // Runs the cases of one property and keeps the smallest that failed: shrinking only ever moves from
@@ -57,12 +53,12 @@ class Runner {
       unsupported_ = reasons.what();
     } catch (...) {
       if (!first_failure_) first_failure_ = Clock::now();
-      smallest_ = config;
+      smallest_ = to_string(config);
       throw;
     }
   }
 
-  const std::optional<ProblemConfig>& smallest() const { return smallest_; }
+  const std::string& smallest() const { return smallest_; }
   bool mostly_unsupported() const { return 2 * answered_ < drawn_; }
   const std::string& unsupported() const { return unsupported_; }
 
@@ -73,16 +69,8 @@ class Runner {
   int answered_ = 0;
   std::string unsupported_;
   std::optional<Clock::time_point> first_failure_;
-  std::optional<ProblemConfig> smallest_;
+  std::string smallest_;
 };
-
-std::string replay_line(const std::optional<ProblemConfig>& smallest) {
-  const rc::detail::TestParams& params = rc::detail::configuration().testParams;
-  return fmt::format("replay: RC_PARAMS=\"seed={} max_success={} max_size={}\" " ATTN_RUNNER
-                     " --gtest_filter={} # {}",
-                     params.seed, params.maxSuccess, params.maxSize, test_name(),
-                     smallest ? to_string(*smallest) : "no case failed");
-}
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 // common case and a list of departures from it, so that shrinking leaves what matters.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <string>
@@ -11,6 +12,19 @@
 #include "property_tests/selector_choice.h"
 
 namespace attn::property_tests {
+
+// Wishes that only ever cost: the backend may lack them, never need them.
+inline constexpr std::array kWishes = {&AttentionSelectorConfig::has_sink,
+                                       &AttentionSelectorConfig::use_mm_prefix,
+                                       &AttentionSelectorConfig::use_per_head_quant_scales,
+                                       &AttentionSelectorConfig::has_sliding_window,
+                                       &AttentionSelectorConfig::use_non_causal,
+                                       &AttentionSelectorConfig::use_batch_invariant,
+                                       &AttentionSelectorConfig::use_kv_connector,
+                                       &AttentionSelectorConfig::use_pcp,
+                                       &AttentionSelectorConfig::use_adaptive_verification,
+                                       &AttentionSelectorConfig::use_dcp,
+                                       &AttentionSelectorConfig::use_rswa};
 
 struct SelectionCase {
   SelectorFacts facts;

@@ -112,19 +112,6 @@ TEST(Validation, ReasonsAreOrderedAndUnique) {
   });
 }
 
-// Wishes that only ever cost: the backend may lack them, never need them.
-constexpr std::array kWishes = {&Config::has_sink,
-                                &Config::use_mm_prefix,
-                                &Config::use_per_head_quant_scales,
-                                &Config::has_sliding_window,
-                                &Config::use_non_causal,
-                                &Config::use_batch_invariant,
-                                &Config::use_kv_connector,
-                                &Config::use_pcp,
-                                &Config::use_adaptive_verification,
-                                &Config::use_dcp,
-                                &Config::use_rswa};
-
 TEST(Validation, AnAddedRequirementTakesNoReasonAway) {
   for_all_cases([](const CaseDraw& draw) {
     const SelectionCase one = plain_case(draw);
@@ -154,7 +141,7 @@ TEST(Validation, AnAddedRequirementTakesNoReasonAway) {
 // A wish has a reason of its own (beside a rule that depends on several fields): nothing else
 // changes with it, and which reason it is does not depend on the backend.
 TEST(Validation, AWishConcernsItsOwnReasonOnly) {
-  constexpr std::array kOwn = {
+  constexpr std::array<Reason, kWishes.size()> kOwn = {
       Reason::kSink,          Reason::kMmPrefix,  Reason::kPerHeadQuantScales,
       Reason::kSlidingWindow, Reason::kNonCausal, Reason::kBatchInvariance,
       Reason::kKvConnector,   Reason::kPcp,       Reason::kQueryLensMismatch,

@@ -10,6 +10,8 @@
 #include <sstream>
 #include <utility>
 
+#include "property_tests/replay_line.h"
+
 namespace attn::property_tests {
 namespace {
 
@@ -39,20 +41,6 @@ rc::Gen<CaseDraw> draws() {
                       });
 }
 
-std::string test_name() {
-  const testing::TestInfo& info = *testing::UnitTest::GetInstance()->current_test_info();
-  return fmt::format("{}.{}", info.test_suite_name(), info.name());
-}
-
-std::string replay_line(const std::optional<CaseDraw>& smallest) {
-  const rc::detail::TestParams& params = rc::detail::configuration().testParams;
-  return fmt::format(
-      "replay: RC_PARAMS=\"seed={} max_success={} max_size={}\" selector_properties "
-      "--gtest_filter={} # {}",
-      params.seed, params.maxSuccess, params.maxSize, test_name(),
-      smallest ? to_string(*smallest) : "no case failed");
-}
-
 }  // namespace
 
 void expect_none(std::string_view claim, const std::string& difference) {
@@ -64,7 +52,7 @@ void expect_that(bool holds, std::string_view claim) {
 }
 
 void for_all_cases(const std::function<void(const CaseDraw&)>& holds) {
-  std::optional<CaseDraw> smallest;
+  std::string smallest;
   std::optional<Clock::time_point> first_failure;
   const auto run = [&, cases = draws()] {
     const CaseDraw draw = *cases;
@@ -73,7 +61,7 @@ void for_all_cases(const std::function<void(const CaseDraw&)>& holds) {
       holds(draw);
     } catch (...) {
       if (!first_failure) first_failure = Clock::now();
-      smallest = draw;
+      smallest = to_string(draw);
       throw;
     }
   };

@@ -209,19 +209,8 @@ Sweep value_sweep(bool full) {
 Sweep wish_sweep(bool full) {
   using enum CacheDType;
   Sweep sweep;
-  sweep.configs.wishes = {&Config::use_mla,
-                          &Config::has_sink,
-                          &Config::use_sparse,
-                          &Config::use_mm_prefix,
-                          &Config::use_per_head_quant_scales,
-                          &Config::has_sliding_window,
-                          &Config::use_non_causal,
-                          &Config::use_batch_invariant,
-                          &Config::use_kv_connector,
-                          &Config::use_pcp,
-                          &Config::use_adaptive_verification,
-                          &Config::use_dcp,
-                          &Config::use_rswa};
+  sweep.configs.wishes = {kWishes.begin(), kWishes.end()};
+  sweep.configs.wishes.insert(sweep.configs.wishes.end(), {&Config::use_mla, &Config::use_sparse});
   sweep.configs.dtypes = {DType::kBF16};
   sweep.configs.head_sizes = {128};
   sweep.configs.block_sizes = {std::nullopt};

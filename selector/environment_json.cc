@@ -24,8 +24,9 @@ json write_plain(const Environment& e) {
   return e.*field;
 }
 template <bool Environment::*field>
-constexpr Fact switch_fact(std::string_view name, std::string_view platforms) {
-  return {name, "bool", platforms, read_bool<field>, write_plain<field>};
+constexpr Fact switch_fact(std::string_view name, std::string_view platforms,
+                           std::string_view meaning) {
+  return {name, "bool", platforms, meaning, read_bool<field>, write_plain<field>};
 }
 
 template <int Environment::*field>
@@ -93,41 +94,62 @@ void read_cache_dtype(const JsonNode& value, Environment& e) {
 json write_cache_dtype(const Environment& e) { return name(e.cache_dtype); }
 
 constexpr Fact kFacts[] = {
-    {"fa_built", "list of integers", "cuda", read_fa_built, write_fa_built},
-    {"fa4_cute_error", "string or null", "cuda", read_cute_error, write_cute_error},
-    switch_fact<&Environment::nvidia_artifactory>("nvidia_artifactory", "cuda"),
-    switch_fact<&Environment::flashinfer>("flashinfer", "cuda"),
-    switch_fact<&Environment::flashinfer_sparse_mla_sm120>("flashinfer_sparse_mla_sm120", "cuda"),
-    switch_fact<&Environment::flashinfer_sm90_nope_mla>("flashinfer_sm90_nope_mla", "cuda"),
-    switch_fact<&Environment::flashmla_c>("flashmla_c", "cuda"),
-    switch_fact<&Environment::flashmla_extension_c>("flashmla_extension_c", "cuda"),
-    switch_fact<&Environment::flashmla_mega_attn_ops>("flashmla_mega_attn_ops", "cuda"),
-    switch_fact<&Environment::flashmla_mega_permute_ops>("flashmla_mega_permute_ops", "cuda"),
-    switch_fact<&Environment::tokenspeed_mla>("tokenspeed_mla", "cuda"),
-    {"b12x", "string", "cuda", read_b12x, write_b12x},
-    {"import_errors", "object of strings", "cuda,rocm", read_import_errors, write_import_errors},
-    switch_fact<&Environment::batch_invariant>("batch_invariant", "cuda,rocm,xpu,cpu"),
-    {"flash_attn_version", "integer or null", "cuda", read_flash_attn_version,
-     write_flash_attn_version},
-    {"use_trtllm_attention", "bool or null", "cuda", read_use_trtllm, write_use_trtllm},
-    {"cache_dtype", "string", "cuda,rocm", read_cache_dtype, write_cache_dtype},
-    {"dcp_size", "integer", "cuda", read_size<&Environment::dcp_size>,
-     write_plain<&Environment::dcp_size>},
-    {"pcp_size", "integer", "cuda", read_size<&Environment::pcp_size>,
-     write_plain<&Environment::pcp_size>},
-    {"cpu_arch", "string", "cpu", read_string<&Environment::cpu_arch>,
-     write_plain<&Environment::cpu_arch>},
-    switch_fact<&Environment::cpu_amx_tile>("cpu_amx_tile", "cpu"),
-    switch_fact<&Environment::cpu_avx512>("cpu_avx512", "cpu"),
-    {"gcn_arch", "string", "rocm", read_string<&Environment::gcn_arch>,
-     write_plain<&Environment::gcn_arch>},
-    switch_fact<&Environment::aiter_found>("aiter_found", "rocm"),
-    switch_fact<&Environment::aiter_enabled>("aiter_enabled", "rocm"),
-    switch_fact<&Environment::aiter_mla>("aiter_mla", "rocm"),
-    switch_fact<&Environment::aiter_mha>("aiter_mha", "rocm"),
-    switch_fact<&Environment::aiter_causal_arg>("aiter_causal_arg", "rocm"),
-    switch_fact<&Environment::aiter_shuffle_kv_cache>("aiter_shuffle_kv_cache", "rocm"),
-    switch_fact<&Environment::kv_connector_instance>("kv_connector_instance", "rocm"),
+    {"fa_built", "list of integers", "cuda", "versions of FlashAttention that are compiled in",
+     read_fa_built, write_fa_built},
+    {"fa4_cute_error", "string or null", "cuda",
+     "repr of what importing FlashAttention 4's entry point raises", read_cute_error,
+     write_cute_error},
+    switch_fact<&Environment::nvidia_artifactory>(
+        "nvidia_artifactory", "cuda", "trtllm-gen kernels are installed or can be downloaded"),
+    switch_fact<&Environment::flashinfer>("flashinfer", "cuda", "FlashInfer can be used"),
+    switch_fact<&Environment::flashinfer_sparse_mla_sm120>(
+        "flashinfer_sparse_mla_sm120", "cuda", "FlashInfer offers sparse MLA for SM120"),
+    switch_fact<&Environment::flashinfer_sm90_nope_mla>(
+        "flashinfer_sm90_nope_mla", "cuda", "FlashInfer offers MLA without a rotary part for SM90"),
+    switch_fact<&Environment::flashmla_c>("flashmla_c", "cuda",
+                                          "FlashMLA's first extension module imports"),
+    switch_fact<&Environment::flashmla_extension_c>("flashmla_extension_c", "cuda",
+                                                    "FlashMLA's second extension module imports"),
+    switch_fact<&Environment::flashmla_mega_attn_ops>(
+        "flashmla_mega_attn_ops", "cuda", "FlashMLA's mega-attention operators are registered"),
+    switch_fact<&Environment::flashmla_mega_permute_ops>("flashmla_mega_permute_ops", "cuda",
+                                                         "and their operators that permute"),
+    switch_fact<&Environment::tokenspeed_mla>("tokenspeed_mla", "cuda",
+                                              "the package tokenspeed_mla imports"),
+    {"b12x", "string", "cuda",
+     "the package b12x: supported, unsupported (refuses the device), missing", read_b12x,
+     write_b12x},
+    {"import_errors", "object of strings", "cuda,rocm",
+     "backend to \"ExcType: message\" that asking for its class raises", read_import_errors,
+     write_import_errors},
+    switch_fact<&Environment::batch_invariant>("batch_invariant", "cuda,rocm,xpu,cpu",
+                                               "VLLM_BATCH_INVARIANT"),
+    {"flash_attn_version", "integer or null", "cuda", "version of FlashAttention that is asked for",
+     read_flash_attn_version, write_flash_attn_version},
+    {"use_trtllm_attention", "bool or null", "cuda", "whether trtllm-gen kernels are asked for",
+     read_use_trtllm, write_use_trtllm},
+    {"cache_dtype", "string", "cuda,rocm", "dtype of the run's KV cache; a layer's may differ",
+     read_cache_dtype, write_cache_dtype},
+    {"dcp_size", "integer", "cuda", "ranks of decode context parallelism",
+     read_size<&Environment::dcp_size>, write_plain<&Environment::dcp_size>},
+    {"pcp_size", "integer", "cuda", "ranks of prefill context parallelism",
+     read_size<&Environment::pcp_size>, write_plain<&Environment::pcp_size>},
+    {"cpu_arch", "string", "cpu", "a name of vLLM's CpuArchEnum",
+     read_string<&Environment::cpu_arch>, write_plain<&Environment::cpu_arch>},
+    switch_fact<&Environment::cpu_amx_tile>("cpu_amx_tile", "cpu", "the CPU has AMX tiles"),
+    switch_fact<&Environment::cpu_avx512>("cpu_avx512", "cpu", "the CPU has AVX-512"),
+    {"gcn_arch", "string", "rocm", "the device's architecture; its capability follows",
+     read_string<&Environment::gcn_arch>, write_plain<&Environment::gcn_arch>},
+    switch_fact<&Environment::aiter_found>("aiter_found", "rocm", "the library AITER is installed"),
+    switch_fact<&Environment::aiter_enabled>("aiter_enabled", "rocm", "AITER's master switch"),
+    switch_fact<&Environment::aiter_mla>("aiter_mla", "rocm", "AITER's switch for MLA"),
+    switch_fact<&Environment::aiter_mha>("aiter_mha", "rocm", "AITER's switch for the rest"),
+    switch_fact<&Environment::aiter_causal_arg>("aiter_causal_arg", "rocm",
+                                                "AITER's MLA decode has a causal argument"),
+    switch_fact<&Environment::aiter_shuffle_kv_cache>("aiter_shuffle_kv_cache", "rocm",
+                                                      "AITER's shuffled layout of the KV cache"),
+    switch_fact<&Environment::kv_connector_instance>("kv_connector_instance", "rocm",
+                                                     "the run has a KV connector"),
 };
 
 HfFacts hf_from(const JsonNode& node) {

@@ -13,7 +13,8 @@ namespace attn {
 struct Fact {
   std::string_view name;
   std::string_view type;       // "bool", "integer or null", ...
-  std::string_view platforms;  // "cuda rocm", comma-separated
+  std::string_view platforms;  // "cuda,rocm"
+  std::string_view meaning;
   void (*read)(const JsonNode& value, SelectorEnvironment& environment);
   nlohmann::json (*write)(const SelectorEnvironment& environment);
 };

@@ -3,51 +3,13 @@
 #include "attn/error.h"
 
 namespace attn {
-namespace {
 
 using nlohmann::json;
-using Config = AttentionSelectorConfig;
-
-}  // namespace
 
 Platform platform_from(const JsonNode& node) {
   const std::optional<Platform> platform = platform_from_name(node.string());
   if (!platform) node.fail("cuda, rocm, xpu or cpu");
   return *platform;
-}
-
-Config selector_config_from(const JsonNode& node) {
-  node.expect_only({"head_size", "dtype", "kv_cache_dtype", "block_size", "use_mla", "has_sink",
-                    "use_sparse", "use_mm_prefix", "use_per_head_quant_scales", "attn_type",
-                    "attn_type_plain", "has_sliding_window", "use_non_causal",
-                    "use_batch_invariant", "use_kv_connector", "use_pcp", "use_dcp",
-                    "use_adaptive_verification", "use_rswa"});
-  Config config;
-  config.head_size = int_from(node.at("head_size"));
-  config.dtype = model_dtype_from(node.at("dtype"));
-  config.kv_cache_dtype = cache_dtype_from(node.at("kv_cache_dtype"));
-  config.block_size = optional_int_from(node.at("block_size"));
-  for (const ConfigSwitch& one : config_switches()) {
-    if (node.has(one.name)) config.*one.field = node.at(one.name).boolean();
-  }
-  if (node.has("attn_type")) config.attn_type.type = attention_type_from(node.at("attn_type"));
-  if (node.has("attn_type_plain")) config.attn_type.plain = node.at("attn_type_plain").boolean();
-  return config;
-}
-
-json to_json_value(const Config& config) {
-  json value = {{"head_size", config.head_size},
-                {"dtype", model_dtype_name(config.dtype)},
-                {"kv_cache_dtype", nullptr},
-                {"block_size", or_null(config.block_size)}};
-  if (config.kv_cache_dtype) value["kv_cache_dtype"] = name(*config.kv_cache_dtype);
-  for (const ConfigSwitch& one : config_switches()) {
-    if (config.*one.field) value[one.name] = true;
-  }
-  const AttentionTypeArgument type = config.attn_type;
-  if (type.type != AttentionType::kDecoder || type.plain) value["attn_type"] = name(type.type);
-  if (type.plain) value["attn_type_plain"] = true;
-  return value;
 }
 
 BackendPerKind backend_per_kind_from(const JsonNode& node) {

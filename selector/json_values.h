@@ -14,10 +14,6 @@ namespace attn {
 
 Platform platform_from(const JsonNode& node);
 
-// Fields that differ from their defaults; `attn_type_plain` belongs to attn_type.
-AttentionSelectorConfig selector_config_from(const JsonNode& node);
-nlohmann::json to_json_value(const AttentionSelectorConfig& config);
-
 BackendPerKind backend_per_kind_from(const JsonNode& node);
 RunConfig run_config_from(const JsonNode& node, const RunConfig& defaults);
 LayerArguments layer_arguments_from(const JsonNode& node);

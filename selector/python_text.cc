@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 #include <vector>
+
+#include "core/contains.h"
 
 namespace attn {
 namespace {
@@ -36,11 +37,6 @@ constexpr std::array<std::string_view, 18> kOsErrors = {"OSError",
                                                         "TimeoutError",
                                                         "ConnectionRefusedError",
                                                         "ConnectionResetError"};
-
-template <class Names>
-bool contains(const Names& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 }  // namespace
 

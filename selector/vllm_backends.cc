@@ -1,7 +1,6 @@
 // The backends outside MLA.
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "core/composite_description.h"
 #include "selector/combination_rules.h"
@@ -79,26 +78,34 @@ DescribedBackend triton_attn_diffkv(const Facts& f) {
   return b;
 }
 
+const std::string kModule = "vllm.v1.attention.backends.";
+const VllmComposite::Child kTriton = {{kModule + "triton_attn", "TritonAttentionBackend"},
+                                      triton_attn};
+const VllmComposite kTritonFlashAttn = {
+    .options = {.class_name = "TritonFlashAttentionBackend",
+                .backend_name = "TRITON_FLASH_ATTN",
+                .module = kModule + "triton_flash_attn",
+                .head_sizes = {256, 512}},
+    .general = kTriton,
+    .causal = {{kModule + "triton_flash_attn", "CausalFlashAttentionBackend"}, causal_flash_attn}};
+const VllmComposite kTritonFlashInfer = {
+    .options = {.class_name = "TritonFlashInferBackend",
+                .backend_name = "TRITON_FLASHINFER",
+                .module = kModule + "triton_flashinfer",
+                .head_sizes = {256, 512},
+                .kernel_block_sizes = {64},
+                .device_major = 10},
+    .general = kTriton,
+    .causal = {{kModule + "flashinfer", "FlashInferBackend"}, flashinfer}};
+
 // With the mm-prefix policy: only the general child is sent image ranges.
-DescribedBackend composite_of(const CompositeDescription& composite, DescribedBackend general,
-                              DescribedBackend causal) {
-  const std::array children = {DescribedChild{std::move(general), true},
-                               DescribedChild{std::move(causal), false}};
-  return describe_composite(composite, children);
+DescribedBackend describe(const VllmComposite& composite, const Facts& f) {
+  const std::array children = {DescribedChild{composite.general.describe(f), true},
+                               DescribedChild{composite.causal.describe(f), false}};
+  return describe_composite(composite.options, f.capability, children);
 }
-
-DescribedBackend triton_flash_attn(const Facts& f) {
-  return composite_of({.name = "TRITON_FLASH_ATTN", .head_sizes = {256, 512}}, triton_attn(f),
-                      causal_flash_attn(f));
-}
-
-DescribedBackend triton_flashinfer(const Facts& f) {
-  return composite_of({.name = "TRITON_FLASHINFER",
-                       .head_sizes = {256, 512},
-                       .kernel_block_sizes = {64},
-                       .on_its_device = f.major() == 10},
-                      triton_attn(f), flashinfer(f));
-}
+DescribedBackend triton_flash_attn(const Facts& f) { return describe(kTritonFlashAttn, f); }
+DescribedBackend triton_flashinfer(const Facts& f) { return describe(kTritonFlashInfer, f); }
 
 CacheDTypeSet flashinfer_kv(const Facts& f) {
   CacheDTypeSet accepted =
@@ -322,6 +329,13 @@ DescribedBackend flashinfer(const Facts& f) {
 }
 
 std::span<const BackendRow> dense_backends() { return kRows; }
+
+const VllmComposite* find_vllm_composite(std::string_view member) {
+  for (const VllmComposite* composite : {&kTritonFlashAttn, &kTritonFlashInfer}) {
+    if (composite->options.backend_name == member) return composite;
+  }
+  return nullptr;
+}
 
 const BackendRow* find_backend_row(std::string_view member) {
   for (const auto rows : {dense_backends(), mla_backends(), other_platform_backends()}) {

@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "attn/attention_backend.h"
+#include "attn/composite.h"
 #include "attn/described_backend.h"
 #include "attn/selector_environment.h"
 
@@ -26,6 +28,20 @@ DescribedBackend triton_attn(const SelectorFacts& facts);
 DescribedBackend flashinfer(const SelectorFacts& facts);
 DescribedBackend flash_attn_mla(const SelectorFacts& facts);
 DescribedBackend causal_flash_attn(const SelectorFacts& facts);  // as TRITON_FLASH_ATTN's child
+
+// A composite with the mm-prefix policy: batches with image ranges go to the general child.
+struct VllmComposite {
+  struct Child {
+    ClassName full_name;
+    DescribedBackend (*describe)(const SelectorFacts&);
+  };
+  CompositeOptions options;
+  Child general;
+  Child causal;
+};
+
+// TRITON_FLASH_ATTN or TRITON_FLASHINFER; nullptr for another member.
+const VllmComposite* find_vllm_composite(std::string_view member);
 
 // The class that XPU puts in FLASH_ATTN_MLA's place; no member of the registry.
 DescribedBackend xpu_flash_attn_mla(const SelectorFacts& facts);

@@ -27,6 +27,7 @@ TEST(ListCommand, AnswersEveryTopic) {
     listed(topic);
     EXPECT_EQ(attn_oracle({"list", topic}).exit, 0) << topic;
   }
+  EXPECT_EQ(attn_oracle({"list", "faults"}).out, "no faults in this version\n");
 }
 
 TEST(ListCommand, VariantsSayWhatBacksThem) {

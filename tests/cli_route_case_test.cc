@@ -108,9 +108,23 @@ TEST_F(RouteCase, WrongNamesAreTwo) {
 
 TEST_F(RouteCase, MissingChildIsThree) {
   folder_.write("case", CountingCase().bytes());
-  const CommandOutput output = route("case", "COMPOSITE(REFERENCE,CUBLAS)");
-  EXPECT_EQ(output.exit, 3) << output.err;
-  EXPECT_EQ(document_of(output)["reasons"].dump(), R"(["CUBLAS is not in this build"])");
+  for (const std::string& name : Words{"CUBLAS", "plugin:/no/such/kernel.so"}) {
+    for (const std::string& form :
+         Words{"COMPOSITE(REFERENCE,{})", "COMPOSITE({},CPU)",
+               "COMPOSITE(CPU,COMPOSITE(REFERENCE,{},policy=supports))"}) {
+      std::string backend = form;
+      backend.replace(form.find("{}"), 2, name);
+      const CommandOutput output = route("case", backend);
+      EXPECT_EQ(output.exit, 3) << backend << output.err;
+      EXPECT_EQ(document_of(output)["reasons"], Json::array({name + " is not in this build"}));
+      EXPECT_EQ(
+          attn_oracle({"run", "--case", "case", "--backend", backend, "--out", "y"}, setting_).exit,
+          3)
+          << backend;
+    }
+  }
+  expect_refused(route("case", "COMPOSITE(plugin:a.so,plugin:a.so)"), "has plugin:a.so twice");
+  expect_refused(route("case", "COMPOSITE(CPU,plugin:a.so"), "')' expected");
 }
 
 TEST_F(RouteCase, RunNamesTheChildThatAnswered) {

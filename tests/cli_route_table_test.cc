@@ -83,5 +83,28 @@ TEST_F(RouteOneRow, RefusesWhatIsNotSuchATable) {
   expect_refused(attn_oracle({"route"}), "--table");
 }
 
+// Whoever refuses: the reader of a row, or the function that the row asks.
+TEST_F(RouteOneRow, ErrorsOfARowNameItsLine) {
+  const auto table_with = [&](const std::string& row) {
+    const auto path = folder_.path() / "two.jsonl";
+    std::ofstream(path)
+        << R"({"format":"attn-composite-table/1","table":"metadata","vllm_version":"0.33.0","seed":1,"rows":2})"
+        << "\n"
+        << R"({"id":"a","kind":"split_prefill_chunks","seq_lens":[1],"workspace_size":1,"request_offset":0})"
+        << "\n"
+        << row << "\n";
+    return attn_oracle({"route", "--table", path.string()});
+  };
+  const std::pair<const char*, const char*> rows[] = {
+      {R"({"id":"b","kind":"nope"})", "line 3.kind"},
+      {R"({"id":"b","kind":"split_prefill_chunks","seq_lens":[1.5],"workspace_size":1,"request_offset":0})",
+       "line 3.seq_lens[0]"},
+      {R"({"id":"b","kind":"unpadded","batch":{"query_start_loc":[0,1],"seq_lens":[1]},"num_actual_tokens":1,"num_actual_reqs":2})",
+       "line 3: num_reqs is 2"},
+      {R"({"id":"b","kind":)", "line 3"},
+      {R"({"id":"a","kind":"layout_properties"})", "line 3.id"}};
+  for (const auto& [row, says] : rows) expect_refused(table_with(row), says);
+}
+
 }  // namespace
 }  // namespace attn

@@ -193,7 +193,9 @@ TEST(ListCommand, FactsHaveDefaults) {
   const Json document = document_of(attn_oracle({"list", "facts", "--json"}));
   EXPECT_EQ(document["items"].size(), 31U);
   for (const Json& item : document["items"]) {
-    EXPECT_EQ(keys_of(item), (Words{"name", "type", "default", "detected", "platforms"}));
+    EXPECT_EQ(keys_of(item),
+              (Words{"name", "type", "default", "detected", "platforms", "meaning"}));
+    EXPECT_NE(item["meaning"], "") << item["name"];
   }
   EXPECT_EQ(document["items"][0]["name"], "fa_built");
   EXPECT_EQ(document["items"][0]["default"], Json({2, 3, 4}));

@@ -25,7 +25,7 @@ target_compile_definitions(composite_test PRIVATE ATTN_COMPOSITE_TABLES="${ATTN_
 
 # Executable backends in composites.
 attn_add_test(composite_execution_test
-  SOURCES composite_cases_test.cc executable_backend_test.cc problem_composite_test.cc
+  SOURCES composite_cases_test.cc executable_backend_test.cc plan_pool_test.cc problem_composite_test.cc
   LIBRARIES attn_composite attn_reference attn_optimized_cpu nlohmann_json::nlohmann_json
   LABELS composite)
 target_compile_options(composite_execution_test PRIVATE -Wno-missing-field-initializers)

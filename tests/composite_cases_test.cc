@@ -1,28 +1,21 @@
-// Records of public reports about composites: when the image backend is needed (H05), and when a
-// common prefix may be computed apart (H23).
+// Records of public reports about composites: when the image backend is needed (H05), which block
+// sizes one cache for two backends may have (H06), and when a common prefix may be computed apart
+// (H23).
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "attn/routing_policy.h"
 #include "attn/shared_prefix.h"
+#include "core/composite_description.h"
+#include "tests/hand_made_record.h"
 
 namespace attn {
 namespace {
 
 using Json = nlohmann::json;
-
-Json record(const std::string& id) {
-  std::ifstream file(ATTN_TEST_DATA "/third_party/hand_made/other.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    Json row = Json::parse(line);
-    if (row["id"] == id) return row;
-  }
-  throw std::runtime_error("no record " + id);
-}
 
 // [[query_len, seq_len, [[start, end], ...]], ...]
 CommonAttentionMetadata batch_of_record(const Json& requests) {
@@ -56,7 +49,7 @@ BuilderArguments one_layer(std::optional<std::optional<int>> window, bool clampe
 }
 
 TEST(RoutingRecord, H05SaysWhenTheImageBackendIsNeeded) {
-  const Json cases = record("H05")["cases"];
+  const Json cases = hand_made_record("H05")["cases"];
   ASSERT_EQ(cases.size(), 13U);
   const RoutingPolicyPtr policy = mm_prefix_policy();
   // The rule is that of layers without a window, and with a clamped one.
@@ -90,6 +83,29 @@ TEST(RoutingRecord, H05IsWiderBehindAnUnclampedWindow) {
   EXPECT_EQ(child("[[1, 6, [[2, 5]]]]"), 0);
   EXPECT_EQ(child("[[4, 14, [[2, 5]]]]"), 1);
   EXPECT_EQ(child("[[5, 9, [[9, 12]]]]"), 1);
+}
+
+DescribedChild child_of(const Json& entry) {
+  DescribedBackend backend;
+  backend.blocks.sizes = block_sizes_of(entry);
+  backend.update_in_forward = false;
+  return {backend};
+}
+
+TEST(CompositeRecord, H06TwoBackendsOneCache) {
+  const Json cases = hand_made_record("H06")["cases"];
+  for (const Json& one : cases) {
+    const std::vector children = {child_of(one["children"][0]), child_of(one["children"][1])};
+    const KernelBlocks blocks = describe_composite({}, std::nullopt, children).blocks;
+    EXPECT_EQ(blocks.sizes, block_sizes_of(one["common"])) << one;
+    for (const int rejected : one.value("rejected", std::vector<int>{})) {
+      EXPECT_FALSE(blocks.support(rejected)) << one;
+    }
+    EXPECT_EQ(blocks.support(std::nullopt), !blocks.sizes.empty()) << one;
+    if (one.contains("unspecified") && !one["unspecified"].is_null()) {
+      EXPECT_EQ(blocks.preferred(1), one["unspecified"]) << one;
+    }
+  }
 }
 
 // A prefix of 4 that two requests share: one token behind 5 keys, two tokens behind 6 keys.

@@ -1,58 +1,17 @@
-// Selection as bug reports say it should have been: the records H06 to H09 of the hand-made cases.
+// Selection as bug reports say it should have been: the records H07 to H09 of the hand-made cases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "attn/selector.h"
-#include "core/composite_description.h"
+#include "tests/hand_made_record.h"
 
 namespace attn {
 namespace {
 
 using Json = nlohmann::json;
-
-Json cases_of(const std::string& id) {
-  std::ifstream file(ATTN_TEST_DATA "/third_party/hand_made/other.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    const Json record = Json::parse(line);
-    if (record["id"] == id) return record;
-  }
-  ADD_FAILURE() << id << " is missing";
-  return {};
-}
-
-// {"multiple_of": n} or {"sizes": [...]}.
-BlockSizes sizes_of(const Json& entry) {
-  if (entry.contains("multiple_of")) return {multiple_of(entry["multiple_of"])};
-  BlockSizes sizes;
-  for (const int size : entry["sizes"]) sizes.push_back({size, false});
-  return sizes;
-}
-
-DescribedChild child_of(const Json& entry) {
-  DescribedBackend backend;
-  backend.blocks.sizes = sizes_of(entry);
-  backend.update_in_forward = false;
-  return {backend};
-}
-
-TEST(HandCase, H06TwoBackendsOneCache) {
-  for (const Json& one : cases_of("H06")["cases"]) {
-    const std::vector children = {child_of(one["children"][0]), child_of(one["children"][1])};
-    const KernelBlocks blocks = describe_composite({.name = "AB"}, children).blocks;
-    EXPECT_EQ(blocks.sizes, sizes_of(one["common"])) << one;
-    for (const int rejected : one.value("rejected", std::vector<int>{})) {
-      EXPECT_FALSE(blocks.support(rejected)) << one;
-    }
-    EXPECT_EQ(blocks.support(std::nullopt), !blocks.sizes.empty()) << one;
-    if (one.contains("unspecified") && !one["unspecified"].is_null()) {
-      EXPECT_EQ(blocks.preferred(1), one["unspecified"]) << one;
-    }
-  }
-}
 
 // A backend that is only requested, on every platform.
 AddedBackend synthetic(const DescribedBackend& backend) {
@@ -70,7 +29,7 @@ BackendSelector selector_at(int major, int minor, std::vector<AddedBackend> adde
 }
 
 TEST(HandCase, H07AutomaticSelectionChecksTheBlockSize) {
-  const Json one = cases_of("H07")["cases"][0];
+  const Json one = hand_made_record("H07")["cases"][0];
   SelectionRequest request;
   request.config.head_size = one["config"]["head_size"];
   request.config.kv_cache_dtype =
@@ -91,10 +50,10 @@ TEST(HandCase, H07AutomaticSelectionChecksTheBlockSize) {
 }
 
 TEST(HandCase, H07ARequestIsCheckedToo) {
-  const Json cases = cases_of("H07")["cases"];
+  const Json cases = hand_made_record("H07")["cases"];
   for (const Json& one : {cases[1], cases[2]}) {
     DescribedBackend backend;
-    backend.blocks.sizes = sizes_of(one["explicit"]);
+    backend.blocks.sizes = block_sizes_of(one["explicit"]);
     const BackendSelector selector = selector_at(9, 0, {synthetic(backend)});
     SelectionRequest request;
     request.backend = "SYNTHETIC";
@@ -130,7 +89,7 @@ class Fp8Heads final : public CombinationRules {
 };
 
 TEST(HandCase, H08ACapabilityOfTwoFieldsIsOneReason) {
-  const Json record = cases_of("H08");
+  const Json record = hand_made_record("H08");
   DescribedBackend backend;
   backend.heads.only = record["backend"]["head_sizes"].get<std::vector<int>>();
   backend.kv = {CacheDType::kAuto, CacheDType::kFp8};
@@ -173,7 +132,8 @@ TEST(HandCase, H08LayersOfOneModelGetDifferentBackends) {
 }
 
 TEST(HandCase, H09CapabilitiesAreComparedAsPairs) {
-  for (const Json& one : cases_of("H09")["cases"]) {
+  const Json cases = hand_made_record("H09")["cases"];
+  for (const Json& one : cases) {
     Json file = {{"format", "attn-backend-file/1"}, {"name", "X"}, {"module", "m"}, {"class", "C"}};
     if (one.contains("floor")) {
       file["min_capability"] = one["floor"];

@@ -44,7 +44,8 @@ bool is_last_ubatch_empty(std::int32_t num_tokens, std::int32_t num_tokens_padde
 //
 // Faithful: image ranges move with their rows, causal flags, request indices, R-SWA prefixes and
 // encoder lengths are kept. Error for a row that is cut at its end although a token before the cut
-// sees keys behind it (in an image, or without causality), or has context parallel lengths.
+// sees keys behind it on a layer without a window (in an image, or without causality), or that has
+// context parallel lengths.
 CommonAttentionMetadata split_batch(const UBatchSlice& slice, const CommonAttentionMetadata& batch,
                                     Derivation derivation);
 
