@@ -126,7 +126,7 @@ int list(const GlobalOptions& options, const std::string& topic) {
   if (topic == "variants") {
     write_variants();
   } else if (items.empty()) {
-    write_line(fmt::format("no {} in this version", topic));
+    if (!options.quiet) write_line(fmt::format("no {} in this version", topic));
   } else {
     for (const Json& item : items) write_line(line_of(topic, item));
   }

@@ -83,7 +83,7 @@ std::optional<VllmBackend> vllm_backend_of_table(const std::string& name,
   const VllmComposite* const found = find_vllm_composite(name);
   if (!found) return std::nullopt;
   VllmComposite row = *found;
-  if (row.causal.describe == causal_flash_attn) row.causal.describe = causal_flash_attn_of_table;
+  if (name == "TRITON_FLASH_ATTN") row.causal.describe = causal_flash_attn_of_table;
   SelectorFacts facts;
   facts.capability = device;
   facts.environment.fa2_built = flash_attn_version == 2;

@@ -39,7 +39,8 @@ function(attn_compile_options target)
   endif()
 endfunction()
 
-# What tests parse over and over, precompiled once for all of them.
+# What tests parse over and over, precompiled once for all of them. Set DISABLE_PRECOMPILE_HEADERS on a test whose
+# options change code (-m..., -O...): such a header is refused then.
 function(attn_add_test_headers)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "")
   add_library(attn_test_headers OBJECT ${PROJECT_BINARY_DIR}/test_headers.cc)
@@ -49,17 +50,20 @@ function(attn_add_test_headers)
   target_compile_options(attn_test_headers PRIVATE -O0)
 endfunction()
 
-# attn_add_test(NAME SOURCES ... [LIBRARIES ...] [LABELS ...] [ENVIRONMENT ...])
-# A GoogleTest program, one ctest entry per test.
+# attn_add_test(NAME SOURCES ... [LIBRARIES ...] [LABELS ...] [ENVIRONMENT ...] [OPTIMIZED])
+# A GoogleTest program, one ctest entry per test. Its own sources are compiled without optimisation, as compiling
+# most takes longer than running them, unless it is OPTIMIZED.
 function(attn_add_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest_main fmt::fmt)
-  target_precompile_headers(${name} REUSE_FROM attn_test_headers)
   target_compile_definitions(${name} PRIVATE ATTN_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   attn_compile_options(${name})
-  target_compile_options(${name} PRIVATE -O0)  # compiling takes longer than running
+  if(NOT ARG_OPTIMIZED)
+    target_precompile_headers(${name} REUSE_FROM attn_test_headers)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   # An allocation that is too large fails as it does without a sanitizer: tests ask for some.
   if(ATTN_SANITIZE STREQUAL "thread")
     list(APPEND ARG_ENVIRONMENT

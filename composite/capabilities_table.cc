@@ -69,6 +69,7 @@ json validate(const AttentionBackend& backend, const SelectorFacts& facts, const
   json all = json::array();
   for (const JsonNode& node : requests.elements()) {
     constexpr std::string_view kDevice[] = {"device_capability"};
+    node.at("attn_type");  // optional elsewhere
     AttentionSelectorConfig config = selector_config_from(node, kDevice);
     config.attn_type.plain = true;
     const DeviceCapability asked = some_capability(node.at("device_capability"));

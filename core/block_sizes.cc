@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <numeric>
 
 #include "attn/error.h"
 #include "attn/vllm_error.h"

@@ -14,9 +14,9 @@ struct DescribedChild {
   bool sees_mm_prefix = true;  // its policy may send it image ranges
 };
 
-// On a device with this capability, where the children, in the composite's order, are described
-// so. Throws VllmError when a child writes the KV cache in its forward; children without a layout
-// in common are described, asking for the layouts then raises.
+// `children`, in the composite's order, are described for `capability`. Throws VllmError when a
+// child writes the KV cache in its forward; children without a layout in common are described,
+// asking for the layouts then raises.
 DescribedBackend describe_composite(const CompositeOptions& options,
                                     const std::optional<DeviceCapability>& capability,
                                     std::span<const DescribedChild> children);

@@ -27,8 +27,8 @@ std::optional<CacheDType> cache_dtype_from(const JsonNode& node);  // null = non
 AttentionType attention_type_from(const JsonNode& node);
 std::optional<DeviceCapability> capability_from(const JsonNode& node);  // null = none
 
-// Fields that differ from their defaults; `attn_type_plain` belongs to attn_type. Beside them
-// `further_keys` may be there.
+// head_size, dtype, kv_cache_dtype and block_size, and of the others those that differ from their
+// defaults; `attn_type_plain` belongs to attn_type. Beside them `further_keys` may be there.
 AttentionSelectorConfig selector_config_from(const JsonNode& node,
                                              std::span<const std::string_view> further_keys = {});
 nlohmann::json to_json_value(const AttentionSelectorConfig& config);

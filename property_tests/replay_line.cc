@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/detail/Configuration.h>
 
-#include <cerrno>  // glibc: program_invocation_short_name
+#include <cerrno>  // program_invocation_short_name, which only glibc has
 
 namespace attn::property_tests {
 

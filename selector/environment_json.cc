@@ -112,8 +112,9 @@ constexpr Fact kFacts[] = {
                                                     "FlashMLA's second extension module imports"),
     switch_fact<&Environment::flashmla_mega_attn_ops>(
         "flashmla_mega_attn_ops", "cuda", "FlashMLA's mega-attention operators are registered"),
-    switch_fact<&Environment::flashmla_mega_permute_ops>("flashmla_mega_permute_ops", "cuda",
-                                                         "and their operators that permute"),
+    switch_fact<&Environment::flashmla_mega_permute_ops>(
+        "flashmla_mega_permute_ops", "cuda",
+        "FlashMLA's mega-attention operators that permute are registered"),
     switch_fact<&Environment::tokenspeed_mla>("tokenspeed_mla", "cuda",
                                               "the package tokenspeed_mla imports"),
     {"b12x", "string", "cuda",
@@ -143,7 +144,8 @@ constexpr Fact kFacts[] = {
     switch_fact<&Environment::aiter_found>("aiter_found", "rocm", "the library AITER is installed"),
     switch_fact<&Environment::aiter_enabled>("aiter_enabled", "rocm", "AITER's master switch"),
     switch_fact<&Environment::aiter_mla>("aiter_mla", "rocm", "AITER's switch for MLA"),
-    switch_fact<&Environment::aiter_mha>("aiter_mha", "rocm", "AITER's switch for the rest"),
+    switch_fact<&Environment::aiter_mha>("aiter_mha", "rocm",
+                                         "AITER's switch for attention outside MLA"),
     switch_fact<&Environment::aiter_causal_arg>("aiter_causal_arg", "rocm",
                                                 "AITER's MLA decode has a causal argument"),
     switch_fact<&Environment::aiter_shuffle_kv_cache>("aiter_shuffle_kv_cache", "rocm",

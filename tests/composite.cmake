@@ -18,7 +18,7 @@ attn_add_test(composite_test
           composite_tables_test.cc composite_test.cc routing_policies_test.cc vllm_composites_test.cc
   LIBRARIES attn_composite attn_selector fmt::fmt nlohmann_json::nlohmann_json
   LABELS composite)
-# The product's source as the product compiles it: clang-tidy cannot read another compiler's precompiled headers.
+# Linted as the product's source that it is, and clang-tidy cannot read what g++ precompiles.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/cli/vllm_composites.cc PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 target_compile_options(composite_test PRIVATE -Wno-missing-field-initializers)
 target_compile_definitions(composite_test PRIVATE ATTN_COMPOSITE_TABLES="${ATTN_COMPOSITE_TABLES}")

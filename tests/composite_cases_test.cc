@@ -49,7 +49,7 @@ BuilderArguments one_layer(std::optional<std::optional<int>> window, bool clampe
 }
 
 TEST(RoutingRecord, H05SaysWhenTheImageBackendIsNeeded) {
-  const Json cases = hand_made_record("H05")["cases"];
+  const Json cases = hand_made_record("H05").at("cases");
   ASSERT_EQ(cases.size(), 13U);
   const RoutingPolicyPtr policy = mm_prefix_policy();
   // The rule is that of layers without a window, and with a clamped one.
@@ -93,7 +93,8 @@ DescribedChild child_of(const Json& entry) {
 }
 
 TEST(CompositeRecord, H06TwoBackendsOneCache) {
-  const Json cases = hand_made_record("H06")["cases"];
+  const Json cases = hand_made_record("H06").at("cases");
+  ASSERT_FALSE(cases.empty());
   for (const Json& one : cases) {
     const std::vector children = {child_of(one["children"][0]), child_of(one["children"][1])};
     const KernelBlocks blocks = describe_composite({}, std::nullopt, children).blocks;

@@ -3,7 +3,7 @@ set(core_pack ${PROJECT_SOURCE_DIR}/golden/packs/core-1.0.0)
 if(TARGET attn_cli)
   attn_add_test(core_pack_test
     SOURCES command_runner.cc core_pack_test.cc
-    LIBRARIES attn attn_questions attn_exact attn_property_tests fmt::fmt nlohmann_json::nlohmann_json
+    LIBRARIES attn attn_questions attn_exact attn_property_runner fmt::fmt nlohmann_json::nlohmann_json
     LABELS unit)
   target_compile_definitions(core_pack_test PRIVATE ATTN_CLI="$<TARGET_FILE:attn_cli>" ATTN_VERSION="${PROJECT_VERSION}"
                                                     ATTN_CORE_PACK="${core_pack}")

@@ -89,6 +89,8 @@ TEST(BackendCheck, LooksUpWhatTheRulesSay) {
       ASSERT_EQ(reasons.has(Reason::kBlockSize), !check.backend().blocks.support(size))
           << name << size;
     }
+    const Reasons not_given = check.validate(Requirements({.head_size = 64}), facts);
+    EXPECT_EQ(not_given.has(Reason::kBlockSize), !check.backend().blocks.support({})) << name;
   }
 }
 

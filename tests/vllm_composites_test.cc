@@ -1,55 +1,55 @@
-// vLLM's own composites, composed of described children, declare what the selector's rows declare.
+// vLLM's own composites, composed of described children.
 #include "cli/vllm_composites.h"
 
 #include <gtest/gtest.h>
 
 #include "attn/composite.h"
-#include "attn/selector.h"
 #include "attn/vllm_error.h"
 
 namespace attn::cli {
 namespace {
 
-std::vector<SelectorFacts> all_facts() {
-  std::vector<SelectorFacts> all;
-  for (const DeviceCapability capability :
-       {DeviceCapability{7, 5}, {8, 0}, {9, 0}, {10, 0}, {10, 3}, {12, 0}}) {
-    for (int bits = 0; bits < 16; ++bits) {
-      SelectorFacts facts;
-      facts.capability = capability;
-      facts.environment.fa3_built = (bits & 1) != 0;
-      facts.environment.fa4_built = (bits & 2) != 0;
-      facts.environment.nvidia_artifactory = (bits & 4) != 0;
-      if ((bits & 8) != 0) facts.environment.model = ModelFacts{};
-      all.push_back(facts);
-    }
-  }
-  return all;
-}
+struct Expected {
+  const char* name;
+  const char* full_class_name;
+  const char* causal_class_name;
+  std::vector<int> block_sizes;  // {}: those of the children
+  int only_major;                // 0: those of the children
+};
 
-TEST(VllmComposites, DeclareWhatTheSelectorsRowsDeclare) {
-  for (const SelectorFacts& facts : all_facts()) {
-    const BackendSelector selector(facts, BackendRegistry(RegistryKind::kAttention));
-    for (const char* name : {"TRITON_FLASHINFER", "TRITON_FLASH_ATTN"}) {
-      const DescribedBackend row = selector.check(name).backend();
-      const AttentionBackendPtr composite = vllm_composite(name, facts);
-      const DescribedBackend ours = composite->describe(facts.capability);
-      EXPECT_EQ(composite->name(), row.name);
-      EXPECT_EQ(to_string(composite->full_class_name()), selector.registry().path(name));
-      EXPECT_EQ(children_of(*composite).size(), 2U);
-      for (int size = 1; size < 700; ++size) {
-        EXPECT_EQ(ours.heads.allow(size), row.heads.allow(size));
-        EXPECT_EQ(ours.blocks.support(size), row.blocks.support(size));
+// Of vLLM 0.33.0's triton_flash_attn.py and triton_flashinfer.py.
+const Expected kExpected[] = {
+    {"TRITON_FLASH_ATTN",
+     "vllm.v1.attention.backends.triton_flash_attn.TritonFlashAttentionBackend",
+     "vllm.v1.attention.backends.triton_flash_attn.CausalFlashAttentionBackend",
+     {},
+     0},
+    {"TRITON_FLASHINFER",
+     "vllm.v1.attention.backends.triton_flashinfer.TritonFlashInferBackend",
+     "vllm.v1.attention.backends.flashinfer.FlashInferBackend",
+     {64},
+     10}};
+
+TEST(VllmComposites, AreOfTritonAndACausalBackend) {
+  for (const Expected& expected : kExpected) {
+    for (const DeviceCapability device : {DeviceCapability{8, 0}, {9, 0}, {10, 3}, {12, 0}}) {
+      const AttentionBackendPtr composite = vllm_composite(expected.name, {.capability = device});
+      EXPECT_EQ(composite->name(), expected.name);
+      EXPECT_EQ(to_string(composite->full_class_name()), expected.full_class_name);
+      const auto children = children_of(*composite);
+      ASSERT_EQ(children.size(), 2U);
+      EXPECT_EQ(to_string(children[0]->full_class_name()),
+                "vllm.v1.attention.backends.triton_attn.TritonAttentionBackend");
+      EXPECT_EQ(to_string(children[1]->full_class_name()), expected.causal_class_name);
+      const DescribedBackend described = composite->describe(device);
+      EXPECT_EQ(described.heads.declared, (std::vector{256, 512}));
+      if (!expected.block_sizes.empty()) {
+        EXPECT_EQ(described.blocks.sizes, (BlockSizes{{expected.block_sizes[0], false}}));
       }
-      EXPECT_EQ(ours.heads.declared, row.heads.declared);
-      EXPECT_EQ(ours.dtypes, row.dtypes);
-      EXPECT_EQ(ours.kv.accepted, row.kv.accepted);
-      EXPECT_EQ(ours.blocks.sizes, row.blocks.sizes);
-      EXPECT_EQ(ours.capability, row.capability);
-      EXPECT_EQ(ours.mm_prefix, row.mm_prefix);
-      EXPECT_EQ(ours.sliding_window, row.sliding_window);
-      EXPECT_EQ(ours.rswa, row.rswa);
-      EXPECT_EQ(ours.layouts, row.layouts);
+      if (expected.only_major != 0) {
+        EXPECT_EQ(described.capability, device.major == expected.only_major);
+      }
+      EXPECT_TRUE(described.mm_prefix) << "the general child sees images, the causal one none";
     }
   }
 }

@@ -71,17 +71,18 @@ class Reasons {
 // divisions.
 class EightsTable {
  public:
-  static constexpr int kEnd = 1536;
+  static constexpr int kPerWord = 8 * 64;
+  static constexpr int kEnd = 3 * kPerWord;
 
   // Where a number stands in every table: a bit of a word; no bit when tables do not hold it.
   struct Place {
     std::uint64_t bit = 0;
     std::uint32_t word = 0;
   };
-  static constexpr Place kNotGiven = {1, kEnd / 512};
+  static constexpr Place kNotGiven = {1, kEnd / kPerWord};
   static constexpr Place place(int n) {
     if (n < 0 || n >= kEnd || n % 8 != 0) return {};
-    return {std::uint64_t{1} << (n / 8 % 64), static_cast<std::uint32_t>(n / 512)};
+    return {std::uint64_t{1} << (n / 8 % 64), static_cast<std::uint32_t>(n / kPerWord)};
   }
   static constexpr Place place(std::optional<int> n) { return n ? place(*n) : kNotGiven; }
 
@@ -99,7 +100,7 @@ class EightsTable {
  private:
   void add(Place place) { words_[place.word] |= place.bit; }
 
-  std::array<std::uint64_t, kEnd / 512 + 1> words_{};
+  std::array<std::uint64_t, kEnd / kPerWord + 1> words_{};
 };
 
 // A configuration as bits: made once, held against many backends.
