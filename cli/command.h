@@ -5,31 +5,23 @@
 #include <string>
 
 #include "cli/options.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/parser.h"
 
 namespace attn::cli {
 
 struct Command {
-  CLI::App* app = nullptr;
+  Parser parser;
   std::function<int()>
       run;  // after parsing; returns the exit code, throws attn::Error for bad input
 };
 
-// For options whose value is a path: an empty one is not "not given".
-inline std::string refuse_empty(const std::string& word) {
-  return word.empty() ? "an empty path" : "";
-}
-
 // `options` must outlive the command; they are filled by parsing.
-Command add_list_command(CLI::App& parser, const GlobalOptions& options);
-Command add_run_command(CLI::App& parser, const GlobalOptions& options);
-Command add_compare_command(CLI::App& parser, const GlobalOptions& options);
-Command add_show_command(CLI::App& parser, const GlobalOptions& options);
-Command add_golden_command(CLI::App& parser, const GlobalOptions& options);
-Command add_select_command(CLI::App& parser, const GlobalOptions& options);
-Command add_route_command(CLI::App& parser, const GlobalOptions& options);
+Command add_list_command(const Parser& parser, const GlobalOptions& options);
+Command add_run_command(const Parser& parser, const GlobalOptions& options);
+Command add_compare_command(const Parser& parser, const GlobalOptions& options);
+Command add_show_command(const Parser& parser, const GlobalOptions& options);
+Command add_golden_command(const Parser& parser, const GlobalOptions& options);
+Command add_select_command(const Parser& parser, const GlobalOptions& options);
+Command add_route_command(const Parser& parser, const GlobalOptions& options);
 
 }  // namespace attn::cli

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -99,36 +98,32 @@ int compare_one(const GlobalOptions& options, const CompareFlags& flags) {
 
 }  // namespace
 
-Command add_compare_command(CLI::App& parser, const GlobalOptions& options) {
-  CLI::App* app =
-      parser
-          .add_subcommand("compare", "Judge an answer, or a folder of answers, against REFERENCE")
-          ->fallthrough();
+Command add_compare_command(const Parser& parser, const GlobalOptions& options) {
+  const Parser command =
+      parser.command("compare", "Judge an answer, or a folder of answers, against REFERENCE");
   auto flags = std::make_shared<CompareFlags>();
-  CLI::Option* one = app->add_option("--case", flags->case_path, "case file");
-  CLI::Option* folder =
-      app->add_option("--cases", flags->cases_dir,
-                      "folder of cases; without --actual the answers stored in it are judged");
-  one->excludes(folder);
-  CLI::Option* actual =
-      app->add_option("--actual", flags->actual, "result file, or folder of results")
-          ->check(refuse_empty);
-  app->add_option("--contract", flags->contract,
-                  "precision contract: a name (see list contracts) or a JSON file")
-      ->check(refuse_empty);
-  app->add_flag("--strict", flags->strict, "also the probabilistic tier; mistrusted is a failure")
-      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  app->add_option("--atol", flags->atol,
-                  "also a plain verdict: |e-a| <= atol + rtol*|e|; with --case")
-      ->check(CLI::Number)
-      ->excludes(folder);
-  app->add_option("--rtol", flags->rtol, "see --atol")->check(CLI::Number)->excludes(folder);
-  return {app, [&options, flags, one, folder, actual] {
-            if (folder->count() != 0)
+  const Option one = command.text("--case", flags->case_path, "case file");
+  const Option folder =
+      command.text("--cases", flags->cases_dir,
+                   "folder of cases; without --actual the answers stored in it are judged");
+  one.excludes(folder);
+  const Option actual =
+      command.text("--actual", flags->actual, "result file, or folder of results").not_empty();
+  command
+      .text("--contract", flags->contract,
+            "precision contract: a name (see list contracts) or a JSON file")
+      .not_empty();
+  command.flag("--strict", flags->strict, "also the probabilistic tier; mistrusted is a failure");
+  command
+      .number("--atol", flags->atol, "also a plain verdict: |e-a| <= atol + rtol*|e|; with --case")
+      .excludes(folder);
+  command.number("--rtol", flags->rtol, "see --atol").excludes(folder);
+  return {command, [&options, flags, one, folder, actual] {
+            if (folder.given())
               return compare_folder(options, {flags->cases_dir, flags->actual, flags->contract,
                                               flags->strict, options.json});
-            if (one->count() == 0) throw Error("compare needs --case FILE or --cases DIR");
-            if (actual->count() == 0) throw Error("compare --case needs --actual FILE");
+            if (!one.given()) throw Error("compare needs --case FILE or --cases DIR");
+            if (!actual.given()) throw Error("compare --case needs --actual FILE");
             return compare_one(options, *flags);
           }};
 }

@@ -1,7 +1,6 @@
 // golden make, verify, list, show.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -189,58 +188,55 @@ int show_of_pack(const GlobalOptions& options, const std::string& dir, const std
   throw Error(fmt::format("{} has no case '{}'; `attn-oracle golden list` names them", dir, id));
 }
 
-Command add_make(CLI::App& golden, const GlobalOptions& options) {
-  CLI::App* app = golden.add_subcommand("make", "Make a pack: the same bytes every time");
+Command add_make(const Parser& golden, const GlobalOptions& options) {
+  const Parser command = golden.command("make", "Make a pack: the same bytes every time");
   auto out = std::make_shared<std::string>();
   auto pack = std::make_shared<std::string>("core");
-  app->add_option("--out", *out, "folder of the pack, empty or not there yet")
-      ->required()
-      ->check(refuse_empty);
-  app->add_option("--pack", *pack, "core, or extended")->check(CLI::IsMember({"core", "extended"}));
-  return {app, [&options, out, pack] { return make(options, *out, *pack); }};
+  command.text("--out", *out, "folder of the pack, empty or not there yet").required().not_empty();
+  command.text("--pack", *pack, "core, or extended").one_of({"core", "extended"});
+  return {command, [&options, out, pack] { return make(options, *out, *pack); }};
 }
 
-Command add_verify(CLI::App& golden, const GlobalOptions& options) {
-  CLI::App* app = golden.add_subcommand("verify", "Check a pack, and a backend against it");
+Command add_verify(const Parser& golden, const GlobalOptions& options) {
+  const Parser command = golden.command("verify", "Check a pack, and a backend against it");
   auto flags = std::make_shared<VerifyFlags>();
-  app->add_option("dir", flags->dir, "the pack")->required();
-  CLI::Option* backend = app->add_option("--backend", flags->backend,
-                                         "also run every case through it and judge the answers");
-  app->add_option("--contract", flags->contract, "precision contract, a name or a JSON file")
-      ->check(refuse_empty)
-      ->needs(backend);
-  return {app, [&options, flags] { return verify(options, *flags); }};
+  command.text("dir", flags->dir, "the pack").required();
+  const Option backend = command.text("--backend", flags->backend,
+                                      "also run every case through it and judge the answers");
+  command.text("--contract", flags->contract, "precision contract, a name or a JSON file")
+      .not_empty()
+      .needs(backend);
+  return {command, [&options, flags] { return verify(options, *flags); }};
 }
 
-Command add_list(CLI::App& golden, const GlobalOptions& options) {
-  CLI::App* app = golden.add_subcommand("list", "The cases of a pack");
+Command add_list(const Parser& golden, const GlobalOptions& options) {
+  const Parser command = golden.command("list", "The cases of a pack");
   auto dir = std::make_shared<std::string>();
-  app->add_option("dir", *dir, "the pack")->required();
-  return {app, [&options, dir] { return list_pack(options, *dir); }};
+  command.text("dir", *dir, "the pack").required();
+  return {command, [&options, dir] { return list_pack(options, *dir); }};
 }
 
-Command add_show(CLI::App& golden, const GlobalOptions& options) {
-  CLI::App* app = golden.add_subcommand("show", "The mask of a case of a pack");
+Command add_show(const Parser& golden, const GlobalOptions& options) {
+  const Parser command = golden.command("show", "The mask of a case of a pack");
   auto dir = std::make_shared<std::string>();
   auto id = std::make_shared<std::string>();
-  app->add_option("dir", *dir, "the pack")->required();
-  app->add_option("id", *id, "the case")->required();
-  const std::shared_ptr<ShowFlags> flags = add_show_flags(*app);
-  return {app, [&options, dir, id, flags] { return show_of_pack(options, *dir, *id, *flags); }};
+  command.text("dir", *dir, "the pack").required();
+  command.text("id", *id, "the case").required();
+  const std::shared_ptr<ShowFlags> flags = add_show_flags(command);
+  return {command, [&options, dir, id, flags] { return show_of_pack(options, *dir, *id, *flags); }};
 }
 
 }  // namespace
 
-Command add_golden_command(CLI::App& parser, const GlobalOptions& options) {
-  CLI::App* app =
-      parser.add_subcommand("golden", "Packs of cases with exact expected values")->fallthrough();
-  app->require_subcommand(1);
-  const std::vector<Command> actions = {add_make(*app, options), add_verify(*app, options),
-                                        add_list(*app, options), add_show(*app, options)};
-  for (const Command& action : actions) action.app->fallthrough();
-  return {app, [actions] {
-            const auto chosen = std::find_if(actions.begin(), actions.end(),
-                                             [](const Command& one) { return one.app->parsed(); });
+Command add_golden_command(const Parser& parser, const GlobalOptions& options) {
+  const Parser command = parser.command("golden", "Packs of cases with exact expected values");
+  command.require_command();
+  const std::vector<Command> actions = {add_make(command, options), add_verify(command, options),
+                                        add_list(command, options), add_show(command, options)};
+  return {command, [actions] {
+            const auto chosen =
+                std::find_if(actions.begin(), actions.end(),
+                             [](const Command& one) { return one.parser.chosen(); });
             return chosen->run();
           }};
 }

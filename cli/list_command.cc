@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
@@ -135,13 +134,12 @@ int list(const GlobalOptions& options, const std::string& topic) {
 
 }  // namespace
 
-Command add_list_command(CLI::App& parser, const GlobalOptions& options) {
-  CLI::App* app = parser.add_subcommand("list", "What this build knows")->fallthrough();
+Command add_list_command(const Parser& parser, const GlobalOptions& options) {
+  const Parser command = parser.command("list", "What this build knows");
   auto topic = std::make_shared<std::string>("backends");
-  app->add_option("topic", *topic)
-      ->check(CLI::IsMember(
-          {"backends", "described", "variants", "families", "faults", "contracts", "facts"}));
-  return {app, [&options, topic] { return list(options, *topic); }};
+  command.text("topic", *topic)
+      .one_of({"backends", "described", "variants", "families", "faults", "contracts", "facts"});
+  return {command, [&options, topic] { return list(options, *topic); }};
 }
 
 }  // namespace attn::cli

@@ -38,22 +38,20 @@ int report(const CLI::App& parser, const CLI::ParseError& error) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App parser{
+  CLI::App app{
       "Says whether an attention kernel is right: recomputes cases exactly and judges answers.",
       "attn-oracle"};
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.set_version_flag("--version", fmt::format("attn-oracle {}", kVersion));
+  const Parser parser(&app);
   GlobalOptions options;
   int threads = 0;
-  parser.require_subcommand(1);
-  parser.fallthrough();
-  parser.set_version_flag("--version", fmt::format("attn-oracle {}", kVersion));
-  const auto add_flag = [&](const char* name, bool& value, const char* what) {
-    parser.add_flag(name, value, what)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  };
-  add_flag("--json", options.json, "machine output on standard output");
-  add_flag("--quiet", options.quiet, "no progress, no prose");
-  parser.add_option("--threads", threads, "worker threads, default all; never changes a result")
-      ->check(CLI::Range(1, kMaxThreads));
-  add_flag("--require-gpu", options.require_gpu, "a device skip becomes a failure");
+  parser.flag("--json", options.json, "machine output on standard output");
+  parser.flag("--quiet", options.quiet, "no progress, no prose");
+  parser.integer("--threads", threads, "worker threads, default all; never changes a result")
+      .within(1, kMaxThreads);
+  parser.flag("--require-gpu", options.require_gpu, "a device skip becomes a failure");
 
   const std::vector<Command> commands = {
       add_run_command(parser, options),    add_compare_command(parser, options),
@@ -61,16 +59,16 @@ int run(int argc, char** argv) {
       add_select_command(parser, options), add_route_command(parser, options),
       add_list_command(parser, options)};
   try {
-    parser.parse(argc, argv);
+    app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return report(parser, error);
+    return report(app, error);
   }
   std::vector<std::string> words(argv, argv + argc);
   words[0] = "attn-oracle";
   options.replay = shell_quoted(words);
   if (threads != 0) set_num_workers(threads);
   for (const Command& command : commands) {
-    if (command.app->parsed()) return command.run();
+    if (command.parser.chosen()) return command.run();
   }
   return kBadInput;
 }

@@ -1,5 +1,4 @@
 // route: which child of a composite answers, and why; replays of vLLM's tables of composites.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "attn/error.h"
@@ -21,9 +20,8 @@ int route_table(const GlobalOptions& options, const std::string& table,
 
 }  // namespace
 
-Command add_route_command(CLI::App& parser, const GlobalOptions& options) {
-  CLI::App* app = parser.add_subcommand("route", "The child of a composite that answers, and why")
-                      ->fallthrough();
+Command add_route_command(const Parser& parser, const GlobalOptions& options) {
+  const Parser command = parser.command("route", "The child of a composite that answers, and why");
   struct Flags {
     std::string table;
     std::string answers;
@@ -31,19 +29,18 @@ Command add_route_command(CLI::App& parser, const GlobalOptions& options) {
     std::string backend;
   };
   auto flags = std::make_shared<Flags>();
-  CLI::Option* table =
-      app->add_option("--table", flags->table, "replay a table of composites")->check(refuse_empty);
-  app->add_option("--answers", flags->answers, "with --table: every row's answer")
-      ->check(refuse_empty)
-      ->needs(table);
-  CLI::Option* case_path =
-      app->add_option("--case", flags->case_path, "a case file")->check(refuse_empty);
-  CLI::Option* backend =
-      app->add_option("--backend", flags->backend, "with --case: COMPOSITE(A,B)")->needs(case_path);
-  case_path->needs(backend)->excludes(table);
-  return {app, [&options, flags, table, case_path] {
-            if (table->count() != 0) return route_table(options, flags->table, flags->answers);
-            if (case_path->count() == 0) throw Error("route needs --table or --case");
+  const Option table =
+      command.text("--table", flags->table, "replay a table of composites").not_empty();
+  command.text("--answers", flags->answers, "with --table: every row's answer")
+      .not_empty()
+      .needs(table);
+  const Option case_path = command.text("--case", flags->case_path, "a case file").not_empty();
+  const Option backend =
+      command.text("--backend", flags->backend, "with --case: COMPOSITE(A,B)").needs(case_path);
+  case_path.needs(backend).excludes(table);
+  return {command, [&options, flags, table, case_path] {
+            if (table.given()) return route_table(options, flags->table, flags->answers);
+            if (!case_path.given()) throw Error("route needs --table or --case");
             return route_case(options, flags->case_path, flags->backend);
           }};
 }

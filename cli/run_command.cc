@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <new>
 #include <optional>
@@ -225,31 +224,28 @@ int run_folder(const GlobalOptions& options, const RunFlags& flags) {
 
 }  // namespace
 
-Command add_run_command(CLI::App& parser, const GlobalOptions& options) {
-  CLI::App* app =
-      parser.add_subcommand("run", "Answer a case, or every case of a folder, with one backend")
-          ->fallthrough();
+Command add_run_command(const Parser& parser, const GlobalOptions& options) {
+  const Parser command =
+      parser.command("run", "Answer a case, or every case of a folder, with one backend");
   auto flags = std::make_shared<RunFlags>();
-  CLI::Option* one = app->add_option("--case", flags->case_path, "case file");
-  CLI::Option* folder = app->add_option("--cases", flags->cases_dir, "folder with an index.jsonl");
-  one->excludes(folder);
-  app->add_option("--backend", flags->backend, "REFERENCE, CPU, auto, ... (see list backends)")
-      ->required();
-  app->add_flag("--conditioning", flags->conditioning, "also store the conditioning sums")
-      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  app->add_flag("--judge", flags->judge, "also judge the answer against REFERENCE; with --case")
-      ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
-      ->excludes(folder);
-  app->add_option("--contract", flags->contract,
-                  "of --judge: a name (see list contracts) or a JSON file")
-      ->check(refuse_empty);
-  app->add_option("--out", flags->out, "result file, or folder for results")->required();
-  return {app, [&options, flags, one, folder] {
-            if (one->count() == 0 && folder->count() == 0) {
+  const Option one = command.text("--case", flags->case_path, "case file");
+  const Option folder = command.text("--cases", flags->cases_dir, "folder with an index.jsonl");
+  one.excludes(folder);
+  command.text("--backend", flags->backend, "REFERENCE, CPU, auto, ... (see list backends)")
+      .required();
+  command.flag("--conditioning", flags->conditioning, "also store the conditioning sums");
+  command.flag("--judge", flags->judge, "also judge the answer against REFERENCE; with --case")
+      .excludes(folder);
+  command
+      .text("--contract", flags->contract, "of --judge: a name (see list contracts) or a JSON file")
+      .not_empty();
+  command.text("--out", flags->out, "result file, or folder for results").required();
+  return {command, [&options, flags, one, folder] {
+            if (!one.given() && !folder.given()) {
               throw Error("run needs --case FILE or --cases DIR");
             }
             if (!flags->contract.empty() && !flags->judge) throw Error("--contract needs --judge");
-            return one->count() != 0 ? run_one(options, *flags) : run_folder(options, *flags);
+            return one.given() ? run_one(options, *flags) : run_folder(options, *flags);
           }};
 }
 

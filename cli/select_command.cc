@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "attn/environment.h"
@@ -174,10 +173,9 @@ int select_mamba_member(const GlobalOptions& options, const SelectFlags& flags,
 
 }  // namespace
 
-Command add_select_command(CLI::App& parser, const GlobalOptions& options) {
-  CLI::App* app =
-      parser.add_subcommand("select", "The attention backend that vLLM chooses, and why")
-          ->fallthrough();
+Command add_select_command(const Parser& parser, const GlobalOptions& options) {
+  const Parser command =
+      parser.command("select", "The attention backend that vLLM chooses, and why");
   struct Flags {
     SelectFlags select;
     std::string table;
@@ -186,26 +184,21 @@ Command add_select_command(CLI::App& parser, const GlobalOptions& options) {
     bool explain = false;
   };
   auto flags = std::make_shared<Flags>();
-  add_select_flags(*app, flags->select);
-  CLI::Option* table = app->add_option("--table", flags->table, "replay a decision table");
-  CLI::Option* answers =
-      app->add_option("--answers", flags->answers, "with --table: every row's answer")
-          ->check(refuse_empty)
-          ->needs(table);
-  CLI::Option* mamba =
-      app->add_option("--mamba-type", flags->mamba_type, "a member of the mamba registry instead");
-  CLI::Option* explain = app->add_flag("--explain", flags->explain, "all candidates and reasons")
-                             ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  for (CLI::Option* option : app->get_options()) {
-    if (option != table && option != answers && option != app->get_help_ptr()) {
-      table->excludes(option);
-    }
-  }
-  mamba->excludes(explain);
-  return {app, [&options, app, flags, table, mamba] {
-            if (table->count() != 0) return select_table(options, flags->table, flags->answers);
-            note_given(*app, flags->select);
-            if (mamba->count() != 0) {
+  add_select_flags(command, flags->select);
+  const Option mamba =
+      command.text("--mamba-type", flags->mamba_type, "a member of the mamba registry instead");
+  const Option explain = command.flag("--explain", flags->explain, "all candidates and reasons");
+  mamba.excludes(explain);
+  const std::vector<Option> of_one_selection = command.options();
+  const Option table = command.text("--table", flags->table, "replay a decision table");
+  for (const Option& option : of_one_selection) table.excludes(option);
+  command.text("--answers", flags->answers, "with --table: every row's answer")
+      .not_empty()
+      .needs(table);
+  return {command, [&options, command, flags, table, mamba] {
+            if (table.given()) return select_table(options, flags->table, flags->answers);
+            note_given(command, flags->select);
+            if (mamba.given()) {
               return select_mamba_member(options, flags->select, flags->mamba_type);
             }
             return select_one(options, flags->select, flags->explain);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -207,28 +206,23 @@ RunConfig run_of(const JsonNode& root, const std::optional<std::string>& request
 
 }  // namespace
 
-void add_select_flags(CLI::App& app, SelectFlags& flags) {
+void add_select_flags(const Parser& command, SelectFlags& flags) {
   for (const auto& [flag, help] : kValueFlags) flags.values.push_back({flag, member_of(flag)});
   for (const char* flag : kSwitchFlags) flags.switches.push_back({flag, member_of(flag)});
   for (std::size_t index = 0; index < flags.values.size(); ++index) {
-    app.add_option(flags.values[index].flag, flags.values[index].text, kValueFlags[index].second);
+    command.text(flags.values[index].flag, flags.values[index].text, kValueFlags[index].second);
   }
-  for (SelectFlags::Switch& one : flags.switches) {
-    app.add_flag(one.flag, one.on)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  }
-  const auto add_list = [&](const char* flag, std::vector<std::string>& words, const char* help) {
-    app.add_option(flag, words, help)->allow_extra_args(false);
-  };
-  add_list("--env", flags.env, "FACT=VALUE, a fact of the environment (list facts)");
-  add_list("--run", flags.run, "FIELD=VALUE of the run's configuration");
-  add_list("--backend-per-kind", flags.backend_per_kind, "KIND=NAME");
-  app.add_option("--config", flags.config_path, "a request as JSON; flags override it");
-  add_list("--backend-file", flags.backend_files, "a third party's backend as JSON");
+  for (SelectFlags::Switch& one : flags.switches) command.flag(one.flag, one.on);
+  command.list("--env", flags.env, "FACT=VALUE, a fact of the environment (list facts)");
+  command.list("--run", flags.run, "FIELD=VALUE of the run's configuration");
+  command.list("--backend-per-kind", flags.backend_per_kind, "KIND=NAME");
+  command.text("--config", flags.config_path, "a request as JSON; flags override it");
+  command.list("--backend-file", flags.backend_files, "a third party's backend as JSON");
 }
 
-void note_given(const CLI::App& app, SelectFlags& flags) {
-  for (SelectFlags::Value& one : flags.values) one.given = app.count(one.flag) != 0;
-  for (SelectFlags::Switch& one : flags.switches) one.given = app.count(one.flag) != 0;
+void note_given(const Parser& command, SelectFlags& flags) {
+  for (SelectFlags::Value& one : flags.values) one.given = command.given(one.flag);
+  for (SelectFlags::Switch& one : flags.switches) one.given = command.given(one.flag);
 }
 
 Json select_document(const SelectFlags& flags) {

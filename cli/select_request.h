@@ -7,10 +7,7 @@
 
 #include "attn/selector.h"
 #include "cli/document.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/parser.h"
 
 namespace attn::cli {
 
@@ -37,10 +34,10 @@ struct SelectFlags {
   std::vector<std::string> backend_files;
 };
 
-// Declares the flags on `app`; `flags` must outlive parsing.
-void add_select_flags(CLI::App& app, SelectFlags& flags);
+// Declares the flags on `command`; `flags` must outlive parsing.
+void add_select_flags(const Parser& command, SelectFlags& flags);
 // Notes which of the declared flags were given; after parsing.
-void note_given(const CLI::App& app, SelectFlags& flags);
+void note_given(const Parser& command, SelectFlags& flags);
 
 // The request document: --config's, with the flags put over it.
 Json select_document(const SelectFlags& flags);

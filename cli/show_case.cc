@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <vector>
 
 #include "attn/case_file.h"
@@ -55,13 +54,11 @@ Json requests_json(const std::vector<RequestMask>& masks) {
 
 }  // namespace
 
-std::shared_ptr<ShowFlags> add_show_flags(CLI::App& app) {
+std::shared_ptr<ShowFlags> add_show_flags(const Parser& command) {
   auto flags = std::make_shared<ShowFlags>();
-  const CLI::TypeValidator<std::int64_t> integer("INT");
-  app.add_option("--request", flags->request, "only this request")->check(integer);
-  app.add_option("--head", flags->head, "query head, for masks that differ by head")
-      ->check(integer);
-  app.add_option("--svg", flags->svg, "also draw a picture into this file")->check(refuse_empty);
+  command.integer("--request", flags->request, "only this request");
+  command.integer("--head", flags->head, "query head, for masks that differ by head");
+  command.text("--svg", flags->svg, "also draw a picture into this file").not_empty();
   return flags;
 }
 

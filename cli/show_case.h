@@ -7,10 +7,7 @@
 #include <string>
 
 #include "cli/document.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/parser.h"
 
 namespace attn::cli {
 
@@ -22,7 +19,7 @@ struct ShowFlags {
 };
 
 // Declares them on a command; they are filled by parsing.
-std::shared_ptr<ShowFlags> add_show_flags(CLI::App& app);
+std::shared_ptr<ShowFlags> add_show_flags(const Parser& command);
 
 // Prints the mask of the case in `path`; with --json as `doc`, which is the start of the document.
 // Returns the exit code.
