@@ -1,5 +1,5 @@
-// The words of a command line, declared once and read into variables. The only neighbour of the
-// library that parses them: its header takes longer to compile than most commands.
+// The words of a command line, declared once and read into variables. Commands see these classes,
+// not the library that parses: its header takes longer to compile than most of them.
 #pragma once
 
 #include <cstdint>
