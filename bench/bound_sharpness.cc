@@ -6,7 +6,7 @@
 //   B/err   largest bound / largest error          median  of bound / |error| over the elements
 //   B/|out| median of bound / |out|                strict  as B/err, of the probabilistic tier
 //   worst   largest |error| / bound, and of the probabilistic tier
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "cli/answer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <span>

@@ -1,6 +1,6 @@
 #include "cli/backends.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/cpu_backend.h"
 #include "attn/error.h"

@@ -1,6 +1,6 @@
 #include "cli/compare_folder.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "cli/composite_name.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <map>
@@ -36,9 +36,9 @@ struct CompositeName {
 // Deeper names are refused: every level is a call.
 constexpr int kMostLevels = 8;
 
-class Parser {
+class ExpressionParser {
  public:
-  explicit Parser(const std::string& text) : text_(text) {}
+  explicit ExpressionParser(const std::string& text) : text_(text) {}
 
   CompositeName parse() {
     CompositeName name = composite(1);
@@ -184,7 +184,7 @@ const NamedComposite& composite_named(const std::string& name) {
   static std::map<std::string, NamedComposite, std::less<>> known;
   const auto found = known.find(name);
   if (found != known.end()) return found->second;
-  const CompositeName parsed = Parser(name).parse();
+  const CompositeName parsed = ExpressionParser(name).parse();
   expect_known(parsed);
   NamedComposite named;
   named.backend = make_composite(parsed, named.reason);

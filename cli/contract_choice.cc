@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "attn/arithmetic.h"
 #include "attn/error.h"
 #include "cli/backends.h"
+#include "core/text_file.h"
 
 namespace attn::cli {
 namespace {
@@ -18,14 +17,12 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kLargestFile = 1 << 20;  // bytes; a whole contract has some 1,000
 
-std::string text_of_file(const std::string& path) {
+std::string contract_text(const std::string& path) {
   std::error_code failure;
   if (fs::file_size(path, failure) > kLargestFile || failure) {
     throw Error(fmt::format("{}: is no contract: more than {} bytes", path, kLargestFile));
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(fmt::format("{}: cannot be read", path));
-  return {std::istreambuf_iterator<char>(file), {}};
+  return text_of_file(path);
 }
 
 PrecisionContract contract_of_storage(DType out) {
@@ -59,7 +56,7 @@ std::optional<PrecisionContract> contract_of_flag(const std::string& flag) {
     throw Error(fmt::format("--contract is '{}', neither a file nor one of {}", flag,
                             fmt::join(names, ", ")));
   }
-  return parse_contract(text_of_file(flag), flag);
+  return parse_contract(contract_text(flag), flag);
 }
 
 PrecisionContract contract_of_answer(const ResultFile& actual, const AttentionProblem& problem) {

@@ -75,7 +75,7 @@ struct Findings {
   PackVerdict verdict;
 };
 
-int exit_of(const Findings& findings, bool with_backend) {
+int exit_of_findings(const Findings& findings, bool with_backend) {
   const Counts& counts = findings.verdict.counts;
   if (counts.failed != 0 || (counts.passed == 0 && counts.mistrusted != 0)) return kFailed;
   return with_backend && findings.verdict.judged == 0 ? kNothingRan : kPassed;
@@ -134,7 +134,7 @@ Json verify_document(const GlobalOptions& options, const VerifyFlags& flags,
 int verify(const GlobalOptions& options, const VerifyFlags& flags) {
   if (flags.backend) require_known_backend(*flags.backend);
   const Findings findings = find_out(options, flags);
-  const int exit = exit_of(findings, flags.backend.has_value());
+  const int exit = exit_of_findings(findings, flags.backend.has_value());
   if (options.json) {
     write_json(verify_document(options, flags, findings, exit));
     return exit;

@@ -1,7 +1,8 @@
 // attn-oracle: parses, calls, prints.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <new>
 #include <sstream>
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 #include "cli/output_path.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 

@@ -1,6 +1,6 @@
 #include "cli/pack_judge.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 

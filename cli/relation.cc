@@ -1,6 +1,6 @@
 #include "cli/relation.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/error.h"
 #include "cli/judging.h"

@@ -1,10 +1,8 @@
 #include "cli/select_request.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "attn/environment.h"
@@ -12,6 +10,7 @@
 #include "attn/layer_request.h"
 #include "cli/selector_listing.h"
 #include "core/strict_json.h"
+#include "core/text_file.h"
 #include "selector/environment_json.h"
 #include "selector/json_values.h"
 
@@ -119,12 +118,6 @@ void assign(Json& object, const char* flag, const std::string& word) {
     }
   }
   (*place)[name] = json_or_text(text);
-}
-
-std::string text_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(fmt::format("{} cannot be read", path));
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 Json config_file(const std::string& path) {

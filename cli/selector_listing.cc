@@ -1,6 +1,6 @@
 #include "cli/selector_listing.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "cli/table_report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <span>
 
@@ -11,7 +11,7 @@
 namespace attn::cli {
 namespace {
 
-int exit_of(const ReplayReport& report, bool answered) {
+int exit_of_replay(const ReplayReport& report, bool answered) {
   if (report.failed != 0) return kFailed;
   return report.passed == 0 && !answered ? kNothingRan : kPassed;
 }
@@ -69,7 +69,7 @@ int report_table(const GlobalOptions& options, std::string_view command, const s
     if (!answers.empty()) lines += to_text(answer_line(row)) + "\n";
   });
   if (!answers.empty()) write_file_atomically(answers, std::as_bytes(std::span(lines)));
-  const int exit = exit_of(report, !answers.empty());
+  const int exit = exit_of_replay(report, !answers.empty());
   if (options.json) {
     write_json(report_document(options, command, table, report, exit));
     return exit;

@@ -1,5 +1,5 @@
 // What backends, builders and implementations do unless they say otherwise.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string_view>
 

@@ -1,18 +1,17 @@
 #include "attn/batch_reorder.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "attn/error.h"
+#include "composite/row_fields.h"
 
 namespace attn {
 namespace {
 
 using Positions = std::vector<std::int32_t>;
-
-std::size_t at(std::int32_t position) { return static_cast<std::size_t>(position); }
 
 int region(const RequestProgress& requests, std::size_t i, std::int32_t decode_threshold) {
   if (requests.num_computed_tokens[i] == 0) return 3;                 // prefill

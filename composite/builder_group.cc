@@ -1,6 +1,6 @@
 #include "attn/builder_group.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

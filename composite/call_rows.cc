@@ -1,6 +1,6 @@
 #include "composite/call_rows.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <exception>
 #include <utility>

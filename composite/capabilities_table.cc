@@ -1,5 +1,5 @@
 // The table of what composites declare.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/backend_check.h"
 #include "attn/error.h"

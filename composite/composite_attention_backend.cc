@@ -1,6 +1,6 @@
 #include "composite/composite_attention_backend.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <mutex>

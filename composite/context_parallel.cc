@@ -1,6 +1,6 @@
 #include "attn/context_parallel.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

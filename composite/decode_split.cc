@@ -1,16 +1,15 @@
 #include "attn/decode_split.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
 #include "attn/error.h"
 #include "attn/vllm_error.h"
+#include "composite/row_fields.h"
 
 namespace attn {
 namespace {
-
-std::size_t at(std::int32_t row) { return static_cast<std::size_t>(row); }
 
 bool is_prefill(const CommonAttentionMetadata& batch, std::int32_t row,
                 const DecodeSplitOptions& options) {

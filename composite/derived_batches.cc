@@ -1,6 +1,6 @@
 #include "attn/derived_batches.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <span>

@@ -1,6 +1,6 @@
 #include "composite/executable_builder.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/error.h"
 

@@ -1,6 +1,6 @@
 #include "composite/executable_impl.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

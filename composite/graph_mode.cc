@@ -1,6 +1,6 @@
 #include "attn/graph_mode.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -190,11 +190,11 @@ json graph_support_row(const JsonNode& row) {
           {"varlen_unsupported", varlen}};
 }
 
-struct Kind {
+struct GroupKind {
   std::string_view name;
   json (*answer)(const JsonNode& row);
 };
-constexpr Kind kKinds[] = {
+constexpr GroupKind kGroupKinds[] = {
     {"common_block_size", common_block_size_row}, {"supported_layouts", supported_layouts_row},
     {"layout_properties", layout_properties_row}, {"kernel_block_table", kernel_block_table_row},
     {"reorder_threshold", reorder_threshold_row}, {"resolve_layout", resolve_layout_row},
@@ -205,7 +205,7 @@ constexpr Kind kKinds[] = {
 }  // namespace
 
 std::optional<json> answer_group_row(const std::string& kind, const JsonNode& row) {
-  for (const Kind& one : kKinds) {
+  for (const GroupKind& one : kGroupKinds) {
     if (one.name == kind) return one.answer(row);
   }
   return std::nullopt;

@@ -1,6 +1,6 @@
 #include "attn/image_spans.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "attn/layout_resolution.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <tuple>

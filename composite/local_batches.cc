@@ -1,6 +1,6 @@
 #include "attn/local_batches.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

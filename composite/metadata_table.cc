@@ -1,5 +1,5 @@
 // Rows of the table `metadata` about batches; those about groups of layers are in group_rows.cc.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

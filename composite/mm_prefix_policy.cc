@@ -1,6 +1,6 @@
 #include "composite/mm_prefix_policy.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,9 +1,10 @@
 #include "composite/replay.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/error.h"
 #include "composite/table_kinds.h"
+#include "core/text_file.h"
 
 namespace attn {
 namespace {
@@ -33,7 +34,7 @@ ReplayReport replay_composite_table(std::string_view text, const VllmBackends& b
 
 ReplayReport replay_composite_table_file(const std::string& path, const VllmBackends& backends,
                                          const RowObserver& on_row) {
-  const std::string text = table_text(path);
+  const std::string text = text_of_file(path);
   try {
     return replay_composite_table(text, backends, on_row);
   } catch (const Error& error) {

@@ -1,6 +1,6 @@
 // The table of where composites send batches: what policies select, also of derived batches, in
 // nested composites and behind wrappers.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,12 +1,16 @@
 // Parts of the fields of a batch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "attn/metadata.h"
 
 namespace attn {
+
+// Index of a row or token.
+inline std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 template <class T>
 std::vector<T> first_of(const std::vector<T>& values, std::int64_t count) {

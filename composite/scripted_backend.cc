@@ -1,6 +1,6 @@
 #include "composite/scripted_backend.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "attn/shared_prefix.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "attn/ubatch.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>
@@ -15,8 +15,6 @@ namespace {
 
 using Batch = CommonAttentionMetadata;
 using Starts = std::vector<std::int32_t>;
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 Starts starts_of(std::span<const std::int32_t> query_lens) {
   Starts starts = {0};

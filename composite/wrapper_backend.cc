@@ -1,6 +1,6 @@
 #include "composite/wrapper_backend.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

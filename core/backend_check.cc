@@ -1,6 +1,6 @@
 #include "attn/backend_check.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string_view>
 #include <utility>
@@ -73,7 +73,7 @@ constexpr std::uint64_t kDTypeChoices = bits_below(kFirstAttnType) & ~kKvChoices
 constexpr std::uint64_t kAttnTypeChoices = ~bits_below(kFirstAttnType);
 
 constexpr std::uint64_t choice(std::optional<CacheDType> dtype) {
-  return std::uint64_t{1} << (dtype ? static_cast<int>(*dtype) : kNumCacheDTypes);
+  return CacheDTypeSet().with(dtype).bits();
 }
 constexpr std::uint64_t choice(DType dtype) {
   return std::uint64_t{1} << (kFirstDType + static_cast<int>(dtype));
@@ -83,12 +83,7 @@ constexpr std::uint64_t choice(AttentionType type) {
 }
 
 std::uint64_t accepted_choices(const DescribedBackend& backend) {
-  std::uint64_t accepted = 0;
-  if (backend.kv.accepted.contains(std::nullopt)) accepted |= choice(std::nullopt);
-  for (int index = 0; index < kNumCacheDTypes; ++index) {
-    const auto dtype = static_cast<CacheDType>(index);
-    if (backend.kv.accepted.contains(dtype)) accepted |= choice(dtype);
-  }
+  std::uint64_t accepted = backend.kv.accepted.bits();
   for (const DType dtype : backend.dtypes) accepted |= choice(dtype);
   for (const AttentionType type : backend.attn_types) accepted |= choice(type);
   return accepted;

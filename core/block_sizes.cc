@@ -1,6 +1,6 @@
 #include "attn/block_sizes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "attn/cache_layouts.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
@@ -14,8 +14,8 @@ namespace {
 
 // Letters of the logical cache in the order of its axes, and of each layout.
 constexpr std::string_view kAxes = "LBHNC";
-constexpr std::array<std::string_view, kNumCacheLayouts> kNames = {"LBHNC", "LBNHC", "LHBNC",
-                                                                   "BLHNC", "BLNHC", "BHLNC"};
+constexpr std::array<std::string_view, kNumCacheLayouts> kLayoutNames = {"LBHNC", "LBNHC", "LHBNC",
+                                                                         "BLHNC", "BLNHC", "BHLNC"};
 
 CacheLayouts default_preference() {
   using enum CacheLayout;
@@ -43,12 +43,12 @@ CacheLayouts by_votes(const std::vector<CacheLayouts>& declared) {
 
 }  // namespace
 
-std::string_view name(CacheLayout layout) { return kNames[static_cast<std::size_t>(layout)]; }
+std::string_view name(CacheLayout layout) { return kLayoutNames[static_cast<std::size_t>(layout)]; }
 
 std::optional<CacheLayout> cache_layout_from_name(std::string_view name) {
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found == kNames.end()) return std::nullopt;
-  return static_cast<CacheLayout>(found - kNames.begin());
+  const auto found = std::find(kLayoutNames.begin(), kLayoutNames.end(), name);
+  if (found == kLayoutNames.end()) return std::nullopt;
+  return static_cast<CacheLayout>(found - kLayoutNames.begin());
 }
 
 std::array<int, 5> stride_order(CacheLayout layout) {

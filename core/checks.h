@@ -1,7 +1,7 @@
 // Checks that validation is made of. Each throws Error naming field, index and value.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <initializer_list>

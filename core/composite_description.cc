@@ -1,6 +1,6 @@
 #include "core/composite_description.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>

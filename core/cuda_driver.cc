@@ -1,7 +1,7 @@
 #include "core/cuda_driver.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "attn/guarded_tensor.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <limits>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "attn/host_tensor.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "attn/kv_cache.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/error.h"
 

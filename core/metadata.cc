@@ -1,6 +1,6 @@
 #include "attn/metadata.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>
@@ -27,8 +27,8 @@ void expect_size(std::string_view field, const std::optional<std::vector<T>>& va
   if (values) expect_size(field, values->size(), expected);
 }
 
-void expect_starts(std::string_view field, const std::vector<std::int32_t>& starts,
-                   const Batch& batch) {
+void expect_starts_of(std::string_view field, const std::vector<std::int32_t>& starts,
+                      const Batch& batch) {
   expect_size(field, starts.size(), std::int64_t{batch.num_reqs} + 1);
   if (starts.front() != 0) fail("{}[0] is {}, must be 0", field, starts.front());
   for (std::size_t i = 1; i < starts.size(); ++i) {
@@ -68,16 +68,16 @@ void expect_logits(const Batch& batch) {
   }
 }
 
-void expect_at_least(std::string_view field, const std::vector<std::int32_t>& values,
-                     std::int32_t min) {
+void expect_all_at_least(std::string_view field, const std::vector<std::int32_t>& values,
+                         std::int32_t min) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] < min) fail("{}[{}] is {}, must be at least {}", field, i, values[i], min);
   }
 }
 
-void expect_at_least(std::string_view field, const std::optional<std::vector<std::int32_t>>& values,
-                     std::int32_t min) {
-  if (values) expect_at_least(field, *values, min);
+void expect_all_at_least(std::string_view field,
+                         const std::optional<std::vector<std::int32_t>>& values, std::int32_t min) {
+  if (values) expect_all_at_least(field, *values, min);
 }
 
 void expect_row(const Batch& batch, std::int32_t row) {
@@ -140,10 +140,10 @@ void expect_images(const Batch& batch) {
 
 void validate_sizes(const Batch& batch) {
   if (batch.num_reqs < 0) fail("num_reqs is {}, must be at least 0", batch.num_reqs);
-  expect_starts("query_start_loc", batch.query_start_loc, batch);
-  expect_starts("query_start_loc_cpu", batch.query_start_loc_cpu, batch);
+  expect_starts_of("query_start_loc", batch.query_start_loc, batch);
+  expect_starts_of("query_start_loc_cpu", batch.query_start_loc_cpu, batch);
   expect_size("seq_lens", batch.seq_lens.size(), batch.num_reqs);
-  expect_at_least("seq_lens", batch.seq_lens, 0);
+  expect_all_at_least("seq_lens", batch.seq_lens, 0);
   expect_table(batch);
   if (batch.slot_mapping.size() < static_cast<std::size_t>(batch.num_actual_tokens)) {
     fail("slot_mapping has {} entries, num_actual_tokens is {}", batch.slot_mapping.size(),
@@ -151,7 +151,7 @@ void validate_sizes(const Batch& batch) {
   }
   expect_size("causal_per_req", batch.causal_per_req, batch.num_reqs);
   expect_size("seq_lens_cpu_upper_bound", batch.seq_lens_cpu_upper_bound, batch.num_reqs);
-  expect_at_least("seq_lens_cpu_upper_bound", batch.seq_lens_cpu_upper_bound, 0);
+  expect_all_at_least("seq_lens_cpu_upper_bound", batch.seq_lens_cpu_upper_bound, 0);
   expect_size("is_prefilling", batch.is_prefilling, batch.num_reqs);
   expect_size("positions", batch.positions, batch.num_actual_tokens);
   expect_logits(batch);
@@ -172,12 +172,12 @@ void validate(const Batch& batch) {
       fail("slot_mapping[{}] is {}, must be at least -1", i, batch.slot_mapping[i]);
     }
   }
-  expect_at_least("encoder_seq_lens", batch.encoder_seq_lens, 0);
-  expect_at_least("encoder_seq_lens_cpu", batch.encoder_seq_lens_cpu, 0);
-  expect_at_least("dcp_local_seq_lens", batch.dcp_local_seq_lens, 0);
-  expect_at_least("dcp_local_seq_lens_cpu_upper_bound", batch.dcp_local_seq_lens_cpu_upper_bound,
-                  0);
-  expect_at_least("rswa_prefix_lens", batch.rswa_prefix_lens, 0);
+  expect_all_at_least("encoder_seq_lens", batch.encoder_seq_lens, 0);
+  expect_all_at_least("encoder_seq_lens_cpu", batch.encoder_seq_lens_cpu, 0);
+  expect_all_at_least("dcp_local_seq_lens", batch.dcp_local_seq_lens, 0);
+  expect_all_at_least("dcp_local_seq_lens_cpu_upper_bound",
+                      batch.dcp_local_seq_lens_cpu_upper_bound, 0);
+  expect_all_at_least("rswa_prefix_lens", batch.rswa_prefix_lens, 0);
   expect_images(batch);
 }
 

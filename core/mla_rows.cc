@@ -1,6 +1,6 @@
 #include "attn/mla_rows.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/dtype.h"
 #include "attn/error.h"

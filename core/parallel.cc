@@ -1,6 +1,6 @@
 #include "attn/parallel.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <tbb/blocked_range.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>

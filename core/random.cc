@@ -1,6 +1,6 @@
 #include "attn/random.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <numeric>

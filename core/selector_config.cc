@@ -1,12 +1,14 @@
 #include "attn/selector_config.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 
 #include "attn/error.h"
+#include "core/config_switches.h"
 
 namespace attn {
 namespace {
@@ -21,25 +23,9 @@ constexpr std::string_view kOpening = "AttentionSelectorConfig(";
 
 const char* printed(bool value) { return value ? "True" : "False"; }
 
-// The fields behind attn_type, in the order of the repr.
-struct Switch {
-  std::string_view name;
-  bool AttentionSelectorConfig::*field;
-};
-using Config = AttentionSelectorConfig;
-constexpr std::array kBeforeType = {
-    Switch{"use_mla", &Config::use_mla}, Switch{"has_sink", &Config::has_sink},
-    Switch{"use_sparse", &Config::use_sparse}, Switch{"use_mm_prefix", &Config::use_mm_prefix},
-    Switch{"use_per_head_quant_scales", &Config::use_per_head_quant_scales}};
-constexpr std::array kBehindType = {
-    Switch{"has_sliding_window", &Config::has_sliding_window},
-    Switch{"use_non_causal", &Config::use_non_causal},
-    Switch{"use_batch_invariant", &Config::use_batch_invariant},
-    Switch{"use_kv_connector", &Config::use_kv_connector},
-    Switch{"use_adaptive_verification", &Config::use_adaptive_verification},
-    Switch{"use_pcp", &Config::use_pcp},
-    Switch{"use_dcp", &Config::use_dcp},
-    Switch{"use_rswa", &Config::use_rswa}};
+constexpr std::span kSwitches(kConfigSwitches);
+constexpr auto kBeforeType = kSwitches.first<kSwitchesBeforeType>();
+constexpr auto kBehindType = kSwitches.subspan<kSwitchesBeforeType>();
 
 // Takes "name=value" fields off a repr, in order.
 class Fields {
@@ -137,11 +123,11 @@ std::string to_string(const AttentionSelectorConfig& config) {
                                  kOpening, config.head_size, model_dtype_name(config.dtype),
                                  config.kv_cache_dtype ? name(*config.kv_cache_dtype) : "None",
                                  config.block_size ? std::to_string(*config.block_size) : "None");
-  for (const Switch& one : kBeforeType) {
+  for (const ConfigSwitch& one : kBeforeType) {
     text += fmt::format(", {}={}", one.name, printed(config.*one.field));
   }
   text += fmt::format(", attn_type={}", to_string(config.attn_type));
-  for (const Switch& one : kBehindType) {
+  for (const ConfigSwitch& one : kBehindType) {
     text += fmt::format(", {}={}", one.name, printed(config.*one.field));
   }
   return text + ")";
@@ -160,9 +146,9 @@ AttentionSelectorConfig selector_config_from_repr(std::string_view text) {
   if (kv != "None") config.kv_cache_dtype = cache_dtype_from_name(kv);
   if (kv != "None" && !config.kv_cache_dtype) fields.fail("kv_cache_dtype");
   config.block_size = fields.optional_integer("block_size");
-  for (const Switch& one : kBeforeType) config.*one.field = fields.boolean(one.name);
+  for (const ConfigSwitch& one : kBeforeType) config.*one.field = fields.boolean(one.name);
   config.attn_type = type_argument(fields.next("attn_type"), fields);
-  for (const Switch& one : kBehindType) config.*one.field = fields.boolean(one.name);
+  for (const ConfigSwitch& one : kBehindType) config.*one.field = fields.boolean(one.name);
   fields.finish();
   return config;
 }

@@ -1,9 +1,8 @@
 #include "core/table_replay.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -185,14 +184,6 @@ ReplayReport replay_lines(std::string_view text, const LineFormat& format,
     recorder.note(std::move(row), expected);
   }
   return report;
-}
-
-std::string table_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(fmt::format("{} cannot be read", path));
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) throw Error(fmt::format("{} cannot be read", path));
-  return text;
 }
 
 }  // namespace attn

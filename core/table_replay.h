@@ -88,7 +88,4 @@ nlohmann::json members_of(const nlohmann::json& row, const std::vector<std::stri
 nlohmann::json strictly_parsed(std::string_view text, const std::string& name);
 void expect_format(const JsonNode& header, std::string_view format);
 
-// Throws Error when the file cannot be read.
-std::string table_text(const std::string& path);
-
 }  // namespace attn

@@ -2,30 +2,11 @@
 
 #include <limits>
 
+#include "core/config_switches.h"
+
 namespace attn {
-namespace {
 
 using Config = AttentionSelectorConfig;
-struct Switch {
-  std::string_view name;
-  bool Config::*field;
-};
-constexpr Switch kSwitches[] = {{"use_mla", &Config::use_mla},
-                                {"has_sink", &Config::has_sink},
-                                {"use_sparse", &Config::use_sparse},
-                                {"use_mm_prefix", &Config::use_mm_prefix},
-                                {"use_per_head_quant_scales", &Config::use_per_head_quant_scales},
-                                {"has_sliding_window", &Config::has_sliding_window},
-                                {"use_non_causal", &Config::use_non_causal},
-                                {"use_batch_invariant", &Config::use_batch_invariant},
-                                {"use_kv_connector", &Config::use_kv_connector},
-                                {"use_pcp", &Config::use_pcp},
-                                {"use_adaptive_verification", &Config::use_adaptive_verification},
-                                {"use_dcp", &Config::use_dcp},
-                                {"use_rswa", &Config::use_rswa}};
-
-}  // namespace
-
 using nlohmann::json;
 
 int int_from(const JsonNode& node) {
@@ -77,7 +58,7 @@ std::optional<DeviceCapability> capability_from(const JsonNode& node) {
 Config selector_config_from(const JsonNode& node, std::span<const std::string_view> further_keys) {
   std::vector<std::string_view> known = {"head_size",  "dtype",     "kv_cache_dtype",
                                          "block_size", "attn_type", "attn_type_plain"};
-  for (const Switch& one : kSwitches) known.push_back(one.name);
+  for (const ConfigSwitch& one : kConfigSwitches) known.push_back(one.name);
   known.insert(known.end(), further_keys.begin(), further_keys.end());
   node.expect_only(known);
   Config config;
@@ -85,7 +66,7 @@ Config selector_config_from(const JsonNode& node, std::span<const std::string_vi
   config.dtype = model_dtype_from(node.at("dtype"));
   config.kv_cache_dtype = cache_dtype_from(node.at("kv_cache_dtype"));
   config.block_size = optional_int_from(node.at("block_size"));
-  for (const Switch& one : kSwitches) {
+  for (const ConfigSwitch& one : kConfigSwitches) {
     if (node.has(one.name)) config.*one.field = node.at(one.name).boolean();
   }
   if (node.has("attn_type")) config.attn_type.type = attention_type_from(node.at("attn_type"));
@@ -99,7 +80,7 @@ json to_json_value(const Config& config) {
                 {"kv_cache_dtype", nullptr},
                 {"block_size", or_null(config.block_size)}};
   if (config.kv_cache_dtype) value["kv_cache_dtype"] = name(*config.kv_cache_dtype);
-  for (const Switch& one : kSwitches) {
+  for (const ConfigSwitch& one : kConfigSwitches) {
     if (config.*one.field) value[one.name] = true;
   }
   const AttentionTypeArgument type = config.attn_type;

@@ -1,5 +1,5 @@
 // attention and differential.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <iterator>
 

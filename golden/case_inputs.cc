@@ -1,6 +1,6 @@
 #include "golden/case_inputs.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "attn/error.h"
+#include "golden/ascii.h"
 #include "golden/safetensors.h"
 
 namespace attn::golden {
@@ -68,10 +69,6 @@ constexpr std::string_view kTruths[] = {"out", "lse", "logits"};
 constexpr std::string_view kAxes[] = {"num_reqs",     "num_tokens", "num_heads",
                                       "num_kv_heads", "head_size",  "head_size_v",
                                       "num_parts",    "num_keys",   "num_blocks"};
-
-bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 
 // [a-z][a-z0-9_]*
 bool is_snake_case(std::string_view text) {

@@ -1,5 +1,5 @@
 // What an operation must have: the conditional part of the schema.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <span>
 

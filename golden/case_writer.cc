@@ -1,6 +1,6 @@
 #include "attn/case_writer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 

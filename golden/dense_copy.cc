@@ -1,6 +1,6 @@
 #include "golden/dense_copy.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

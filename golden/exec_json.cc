@@ -1,6 +1,6 @@
 #include "golden/exec_json.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/case_file.h"
 #include "attn/error.h"

@@ -1,5 +1,5 @@
 // Caches of K and V in the layouts of case files, and the write into them.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/error.h"
 #include "golden/case_draft.h"

@@ -1,6 +1,6 @@
 #include "golden/kv_cache_inputs.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 

@@ -1,5 +1,5 @@
 // mla, mla_sparse, and the write of their cache.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/error.h"
 #include "golden/case_operation.h"

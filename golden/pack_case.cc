@@ -1,5 +1,5 @@
 // A case file of a pack against its line of the index.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "golden/pack_inspection.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <set>

@@ -1,6 +1,6 @@
 #include "golden/pack_limits.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/error.h"
 

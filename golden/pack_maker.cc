@@ -1,6 +1,6 @@
 #include "golden/pack_maker.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

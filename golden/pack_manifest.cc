@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attn/error.h"
+#include "golden/ascii.h"
 #include "golden/case_object.h"
 #include "golden/error_source.h"
 
@@ -14,10 +15,6 @@ using nlohmann::json;
 
 constexpr std::int64_t kMinBits = 200;
 constexpr std::int64_t kMinCheckBits = 400;
-
-bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // [A-Za-z][A-Za-z0-9_]*
 bool is_word(std::string_view text) {

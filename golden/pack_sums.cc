@@ -1,6 +1,6 @@
 #include "golden/pack_sums.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kDigestLength = 64;
 constexpr std::string_view kGap = "  ";
 
-bool is_name(std::string_view name) {
+bool is_file_name(std::string_view name) {
   constexpr std::string_view kOther = "_.-";
   const auto allowed = [&](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -41,7 +41,7 @@ Sums parse_sums(std::string_view text) {
     const std::string_view rest = line.substr(digest.size());
     const std::string_view name = rest.substr(std::min(kGap.size(), rest.size()));
     if (end == std::string_view::npos || !is_sha256(digest) || !rest.starts_with(kGap) ||
-        !is_name(name)) {
+        !is_file_name(name)) {
       throw Error(fmt::format("line {} is {}, expected a digest, two spaces and a name", number,
                               in_quotes(line)));
     }

@@ -1,7 +1,7 @@
 #include "golden/unfinished_pack.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>

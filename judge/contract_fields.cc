@@ -1,6 +1,6 @@
 #include "judge/contract_fields.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cmath>

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
+#include "core/special_values.h"
 #include "judge/bound_terms.h"
 #include "judge/operand_error.h"
 #include "judge/row_values.h"
@@ -13,8 +13,6 @@
 
 namespace attn::judge {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 Arithmetic without_output_rounding(Arithmetic arithmetic) {
   arithmetic.out = {};

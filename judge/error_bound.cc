@@ -1,6 +1,6 @@
 #include "attn/error_bound.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/error.h"
 #include "judge/bound_terms.h"

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
+#include "core/special_values.h"
 #include "judge/row_values.h"
 #include "judge/summation_depth.h"
 
 namespace attn::judge {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 double key_scale(const IndexerOp& op, std::int64_t key) {
   if (!op.k_scale.present()) return 1.0;

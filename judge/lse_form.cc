@@ -1,6 +1,7 @@
 #include "attn/lse_form.h"
+#include "core/special_values.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +12,6 @@
 
 namespace attn {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // log(e^a + e^b).
 double log_add(double a, double b) {

@@ -2,6 +2,7 @@
 
 #include "attn/arithmetic.h"
 #include "attn/error.h"
+#include "core/special_values.h"
 
 namespace attn {
 namespace {
@@ -34,8 +35,6 @@ struct Properties {
 
   double unit = 0.0, smallest_normal = 0.0, half_quantum = 0.0;
 };
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 constexpr Properties kFormats[] = {
     {NumberFormat::kExact, "exact", 0, 0, kInf},

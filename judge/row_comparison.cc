@@ -5,12 +5,11 @@
 #include <cmath>
 #include <utility>
 
+#include "core/special_values.h"
 #include "judge/row_values.h"
 
 namespace attn::judge {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 WorstElement element_of(const ComparedRow& row, std::size_t j) {
   WorstElement element;

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "attn/conditioning.h"
+#include "core/special_values.h"
 #include "judge/row_values.h"
 
 namespace attn::judge {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Both ends of what is allowed saturate, too: far beyond the largest value only that is right.
 void clamp_element(double largest, double& expected, double& allowed) {

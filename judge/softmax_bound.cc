@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "core/special_values.h"
 #include "judge/summation_depth.h"
 
 namespace attn::judge {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 // Standard deviations of the probabilistic tier: 2 exp(-6^2 / 2) = 3e-8 an element.
 constexpr double kDeviations = 6.0;
 // 1 over the smallest code of a format with scales in its cache (f8_e4m3fn: 2^-9).

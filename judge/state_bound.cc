@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
+#include "core/special_values.h"
 #include "judge/row_values.h"
 
 namespace attn::judge {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kChunk = 64;
 using Chunk = std::array<double, kChunk>;
 

@@ -1,16 +1,15 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <cstdlib>
 
 #include "attn/error.h"
 #include "attn/verdict.h"
+#include "core/special_values.h"
 #include "judge/row_values.h"
 
 namespace attn {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Visits all index tuples of a shape in C order.
 class Indices {

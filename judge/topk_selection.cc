@@ -1,6 +1,6 @@
 #include "attn/topk_selection.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,12 @@
 // Identities of softmax attention: linear in V, shifts of the scores, sinks, copies of keys and
 // heads.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "attn/random.h"
+#include "core/special_values.h"
 #include "property_tests/draw_problem.h"
 #include "property_tests/logical_edits.h"
 #include "property_tests/property.h"
@@ -14,8 +14,6 @@
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // An answer with every out and lse replaced.
 template <class Out, class Lse>

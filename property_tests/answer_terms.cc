@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "property_tests/bound_case.h"
+#include "property_tests/hand_row.h"
 
 namespace attn::property_tests {
 namespace {
@@ -13,12 +14,6 @@ DrawnOperation one_key(double score, double value) {
 void many_log_roundings(Arithmetic& a) {
   a.vector = NumberFormat::kF32;
   a.log_roundings = 8;
-}
-
-HandRow one_above(double top, std::size_t count, double others) {
-  std::vector<double> scores(count + 1, others);
-  scores[0] = top;
-  return scored_row(scores, std::vector<double>(count + 1, 1.0));
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <ostream>
 
 #include "attn/problem.h"
 #include "attn/reference.h"
+#include "core/special_values.h"
 #include "judge/bound_terms.h"
 #include "judge/state_bound.h"
 #include "property_tests/model_answer.h"
@@ -15,8 +15,6 @@
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 const Backend& reference() {
   static const std::unique_ptr<Backend> kReference = make_reference_backend();

@@ -1,6 +1,6 @@
 #include "property_tests/bound_climb.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>

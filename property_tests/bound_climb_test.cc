@@ -1,7 +1,7 @@
 // No climb passes the bound. ATTN_CLIMB_STEPS is the number of problems a contract.
 #include "property_tests/bound_climb.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>

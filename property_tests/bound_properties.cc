@@ -6,9 +6,10 @@
 // shards of different seeds, each with a table of the largest error/bound by contract:
 //
 //   RC_PARAMS="seed=S max_success=N max_size=100" attn_property_tests_run --gtest_filter='Bound.*'
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <rapidcheck.h>
 
+#include <exception>
 #include <iostream>
 #include <iterator>
 

@@ -4,7 +4,7 @@
 //
 //   RC_PARAMS="seed=S max_success=100000 max_size=100" attn_composite_properties_run
 //     --gtest_filter='*ChosenChild*'
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <iostream>
 #include <map>

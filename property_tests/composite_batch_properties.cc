@@ -1,5 +1,5 @@
 // Batches derived from batches: every token that is still there sees the keys that it saw.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <functional>

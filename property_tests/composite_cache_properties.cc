@@ -1,5 +1,5 @@
 // One cache, one writer: whichever child answers, the cache holds the same bits.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/composite.h"
 #include "attn/error.h"

@@ -1,6 +1,6 @@
 // Builders and implementations as an engine calls them, in any order, for several cache groups:
 // against a model that knows which batch is behind each metadata object and which child built it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/state.h>

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
+
+#include "core/special_values.h"
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 KeySet keys_from_to(std::int64_t first, std::int64_t last, std::int64_t seq_len) {
   KeySet keys;

@@ -1,5 +1,5 @@
 // The answer is what the definition says; every backend agrees with the reference.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>

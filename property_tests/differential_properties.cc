@@ -1,5 +1,5 @@
 // Relations of differential attention. How far two answers may be apart: drift_alarm.h.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <vector>

@@ -1,17 +1,16 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
 #include "attn/random.h"
+#include "core/special_values.h"
 #include "property_tests/latent_config.h"
 #include "property_tests/random_element.h"
 
 namespace attn::property_tests {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr std::int32_t kGarbageIndex = 2147480000;
 
 // Rows of a kFp8DsMla cache: 512 codes, 4 float32 scales, 64 bf16.
@@ -20,7 +19,7 @@ constexpr std::int64_t kDsMlaGroup = 128;
 constexpr std::int64_t kDsMlaScalesAt = 512;
 constexpr std::int64_t kDsMlaRopeAt = 528;
 
-enum ConfigEntry : std::uint64_t { kQueryLen, kContextLen };
+enum LatentEntry : std::uint64_t { kLatentQueryLen, kLatentContextLen };
 
 struct Request {
   int number;  // in the batch: a coordinate of its values
@@ -82,7 +81,7 @@ class LatentDrawer {
     return (config_.expanded ? config_.nope : config_.latent) + config_.rope;
   }
 
-  int draw_up_to(int r, ConfigEntry entry, int most) const {
+  int draw_up_to(int r, LatentEntry entry, int most) const {
     const Words w = random_words(config_.seed, static_cast<std::uint64_t>(r) * 64 + entry,
                                  RandomTensor::kConfiguration, 0);
     return static_cast<int>(below(w, static_cast<std::uint32_t>(most) + 1));
@@ -93,11 +92,11 @@ class LatentDrawer {
       case Lengths::kEqual:
         break;
       case Lengths::kRagged: {
-        const int query_len = draw_up_to(r, kQueryLen, config_.query_len);
-        return {r, query_len, query_len + draw_up_to(r, kContextLen, config_.context_len)};
+        const int query_len = draw_up_to(r, kLatentQueryLen, config_.query_len);
+        return {r, query_len, query_len + draw_up_to(r, kLatentContextLen, config_.context_len)};
       }
       case Lengths::kBeyond:
-        return {r, config_.query_len, draw_up_to(r, kContextLen, config_.query_len - 1)};
+        return {r, config_.query_len, draw_up_to(r, kLatentContextLen, config_.query_len - 1)};
     }
     return {r, config_.query_len, config_.query_len + config_.context_len};
   }

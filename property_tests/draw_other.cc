@@ -1,18 +1,15 @@
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include "attn/random.h"
+#include "core/special_values.h"
 #include "property_tests/draw_problem.h"
 #include "property_tests/other_config.h"
 #include "property_tests/random_element.h"
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 template <class Config>
 Words words_at(const Config& config, RandomTensor tensor, std::int64_t r, std::int64_t position,

@@ -1,15 +1,14 @@
 #include "property_tests/draw_problem.h"
 
 #include <cmath>
-#include <limits>
 
 #include "attn/random.h"
+#include "core/special_values.h"
 #include "property_tests/draw_values.h"
 
 namespace attn::property_tests {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kSoftCap = 2.0;
 constexpr std::int64_t kBatch = 1000;  // the place of what the requests share among their draws
 

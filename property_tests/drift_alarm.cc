@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attn/conditioning.h"
+#include "core/special_values.h"
 
 namespace attn::property_tests {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 constexpr double kUnit = 0x1p-53;
 constexpr double kAlarm = 32.0;
 constexpr double kSumSlack = 0x1p-18;
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kSmallest = std::numeric_limits<double>::denorm_min();
 constexpr double kLeastNormal = std::numeric_limits<double>::min();  // below it slack means nothing
 

@@ -1,8 +1,8 @@
 // Options at the end of their range, or said in another way, are the plain thing.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "core/special_values.h"
 #include "property_tests/draw_problem.h"
 #include "property_tests/logical_edits.h"
 #include "property_tests/property.h"
@@ -10,8 +10,6 @@
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 class Equivalence : public PropertyTest {
  protected:

@@ -2,16 +2,10 @@
 #include <cmath>
 
 #include "property_tests/bound_case.h"
+#include "property_tests/hand_row.h"
 
 namespace attn::property_tests {
 namespace {
-
-// One key of score `top` and `count` of `others`, all with the value 1.
-HandRow one_above(double top, std::size_t count, double others) {
-  std::vector<double> scores(count + 1, others);
-  scores[0] = top;
-  return scored_row(scores, std::vector<double>(count + 1, 1.0));
-}
 
 // `first` keys of score 0, then 8 tiles, in each of which one key is `step` above the one before,
 // then `last` keys in a tile of their own. Values 1, 0 and what makes the output about 0.

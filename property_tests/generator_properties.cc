@@ -1,5 +1,5 @@
 // What the other properties stand on: the configs and the problems made from them.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 #include <set>

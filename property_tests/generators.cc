@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace attn::property_tests {

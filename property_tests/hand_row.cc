@@ -126,6 +126,22 @@ HandRow scored_row(const std::vector<double>& scores, const std::vector<double>&
   return row;
 }
 
+HandRow one_above(double top, std::size_t count, double others) {
+  std::vector<double> scores(count + 1, others);
+  scores[0] = top;
+  return scored_row(scores, std::vector<double>(count + 1, 1.0));
+}
+
 HandRow duel_of_scores(double up, double down) { return scored_row({up, down}, {1.0, -1.0}); }
+
+std::vector<double> all(std::size_t size, double element) {
+  return std::vector<double>(size, element);
+}
+
+std::vector<double> chain(std::size_t size, double rest) {
+  std::vector<double> elements(size, rest);
+  elements[0] = 1.0;
+  return elements;
+}
 
 }  // namespace attn::property_tests

@@ -1,6 +1,7 @@
 // One row of attention, written down by hand.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -31,8 +32,17 @@ DrawnOperation operation_of(const HandRow& row);
 // Keys of the given scores under the query {1}, values of one element.
 HandRow scored_row(const std::vector<double>& scores, const std::vector<double>& values);
 
+// One key of score `top` and `count` of `others`, all with the value 1.
+HandRow one_above(double top, std::size_t count, double others);
+
 // Two keys with the values 1 and -1: the output moves as much as either score when they are off in
 // opposite directions.
 HandRow duel_of_scores(double up, double down);
+
+// `size` times the same element.
+std::vector<double> all(std::size_t size, double element);
+
+// 1 and then `rest`, of `size` elements: a chain that adds each of them to something above 1.
+std::vector<double> chain(std::size_t size, double rest);
 
 }  // namespace attn::property_tests

@@ -1,15 +1,13 @@
 // Relations of the indexer's logits. How far two answers may be apart: drift_alarm.h.
-#include <limits>
 #include <vector>
 
+#include "core/special_values.h"
 #include "property_tests/drift_alarm.h"
 #include "property_tests/operation_property.h"
 #include "tests/scoped_workers.h"
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 class Indexer : public OperationProperty {};
 

@@ -1,6 +1,6 @@
 // What must not change a single bit: where things lie in memory, who else is in the batch, what
 // memory held before.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -2,18 +2,16 @@
 // drift_alarm.h.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 #include <vector>
 
+#include "core/special_values.h"
 #include "property_tests/drift_alarm.h"
 #include "property_tests/latent_as_attention.h"
 #include "property_tests/latent_property.h"
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 DriftAlarm alarm_of(const Operation& operation) {
   return {operation, answer_operation(reference_backend(), operation, true)};

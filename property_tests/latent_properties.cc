@@ -1,5 +1,5 @@
 // Relations of multi-head latent attention, dense and sparse: forms, exec, memory, batches.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "property_tests/drift_alarm.h"
 #include "property_tests/latent_as_attention.h"

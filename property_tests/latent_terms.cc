@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "property_tests/bound_case.h"
+#include "property_tests/hand_row.h"
 #include "property_tests/number_rounder.h"
 
 namespace attn::property_tests {
@@ -47,11 +48,6 @@ DrawnOperation operation_of(const HandLatents& hand) {
   return drawn;
 }
 
-std::vector<double> chain(std::size_t size, double rest) {
-  std::vector<double> elements(size, rest);
-  elements[0] = 1.0;
-  return elements;
-}
 std::vector<std::vector<double>> column(const std::vector<double>& elements) {
   std::vector<std::vector<double>> rows;
   for (const double x : elements) rows.push_back({x});

@@ -1,9 +1,9 @@
 #include "property_tests/logical_edits.h"
 
-#include <limits>
 #include <utility>
 
 #include "attn/random.h"
+#include "core/special_values.h"
 
 namespace attn::property_tests {
 namespace {
@@ -169,7 +169,6 @@ void replace_key_and_value(LogicalProblem& problem, const LogicalProblem& other,
 
 std::int64_t put_nan(LogicalProblem& problem, Side side, std::int64_t r, std::int64_t k,
                      std::int64_t kv_head) {
-  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   LogicalRequest& request = problem.request(r);
   const bool key = side == Side::kKey;
   switch (problem.settings.kv.encoding) {

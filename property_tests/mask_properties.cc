@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "attn/reference.h"
+#include "core/special_values.h"
 #include "property_tests/definition.h"
 #include "property_tests/draw_problem.h"
 #include "property_tests/logical_edits.h"
@@ -16,14 +16,12 @@
 namespace attn::property_tests {
 namespace {
 
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-
 // The keys that an answer to the family kMembership lists. All visible keys weigh 1/n, so lse is
 // ln n, and n times dim d of out is a set of bits: keys 8 d to 8 d + 7.
 KeySet listed_keys(const Answer& answer, std::int64_t token, std::int64_t head) {
   KeySet keys;
   const double lse = answer.lse_at(token, head);
-  const double count = lse == kMinusInfinity ? 0.0 : std::exp(lse);
+  const double count = lse == -kInf ? 0.0 : std::exp(lse);
   const double n = std::nearbyint(count);
   expect_that(std::fabs(count - n) < 0.01, fmt::format("lse {} is no logarithm of a count", lse));
   for (std::int64_t d = 0; d < answer.head_size_v; ++d) {
@@ -257,7 +255,7 @@ TEST_P(Mask, RowsWithoutKeysAnswerZeroAndTheSink) {
       if (!visible_keys(problem, r, h, row).empty()) return;
       any = true;
       const bool sink = problem.sinks.present() && problem.settings.lse_includes_sink;
-      const double lse = sink ? problem.sinks.value(h) : kMinusInfinity;
+      const double lse = sink ? problem.sinks.value(h) : -kInf;
       expect_that(all.lse_at(token, h) == lse,
                   fmt::format("lse {} instead of {}", all.lse_at(token, h), lse));
       for (std::int64_t d = 0; d < problem.head_size_v; ++d) {

@@ -1,13 +1,12 @@
 #include "property_tests/memory_form.h"
 
-#include <limits>
 #include <utility>
+
+#include "core/special_values.h"
 
 namespace attn::property_tests {
 
 std::uint64_t fill_code(Fill fill, DType dtype) {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
-  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   if (fill == Fill::kZero) return 0;
   if (dtype == DType::kBool) return 1;
   if (dtype == DType::kF4E2M1) return 0x77;  // the largest, twice

@@ -1,17 +1,14 @@
 // Relations of merged states. How far two answers may be apart: drift_alarm.h.
 #include <cmath>
-#include <limits>
 #include <utility>
 
+#include "core/special_values.h"
 #include "property_tests/drift_alarm.h"
 #include "property_tests/operation_property.h"
 #include "tests/scoped_workers.h"
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Parts in F64, in memory of their own, to be changed.
 struct Parts {

@@ -31,27 +31,27 @@ constexpr ModelFamily kFamilies[] = {ModelFamily::kBell,
                                      ModelFamily::kOneKeyPerTile,
                                      ModelFamily::kHugeQuery};
 
-constexpr std::string_view kNames[] = {"bell",
-                                       "large_logits",
-                                       "needle",
-                                       "cancelling_values",
-                                       "cancelling_scores",
-                                       "equal_keys",
-                                       "constants",
-                                       "ties",
-                                       "ramp",
-                                       "subnormals",
-                                       "wide_values",
-                                       "few_keys",
-                                       "random_mask",
-                                       "alibi",
-                                       "bias",
-                                       "cancelling_biases",
-                                       "soft_cap",
-                                       "sink",
-                                       "large_maximum",
-                                       "one_key_per_tile",
-                                       "huge_query"};
+constexpr std::string_view kFamilyNames[] = {"bell",
+                                             "large_logits",
+                                             "needle",
+                                             "cancelling_values",
+                                             "cancelling_scores",
+                                             "equal_keys",
+                                             "constants",
+                                             "ties",
+                                             "ramp",
+                                             "subnormals",
+                                             "wide_values",
+                                             "few_keys",
+                                             "random_mask",
+                                             "alibi",
+                                             "bias",
+                                             "cancelling_biases",
+                                             "soft_cap",
+                                             "sink",
+                                             "large_maximum",
+                                             "one_key_per_tile",
+                                             "huge_query"};
 
 class FamilyDraw {
  public:
@@ -363,7 +363,7 @@ void FamilyDraw::add_common_options() {
 
 std::span<const ModelFamily> all_model_families() { return kFamilies; }
 
-std::string_view name(ModelFamily family) { return kNames[static_cast<int>(family)]; }
+std::string_view name(ModelFamily family) { return kFamilyNames[static_cast<int>(family)]; }
 
 DrawnOperation draw_family(ModelFamily family, std::uint64_t seed, const FamilyLimits& limits) {
   return FamilyDraw(family, seed, limits).draw();

@@ -3,12 +3,12 @@
 #include <cmath>
 
 #include "attn/random.h"
+#include "core/special_values.h"
 #include "property_tests/model_row_solver.h"
 
 namespace attn::property_tests {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kOne = 1.0;
 
 // Tells rows and their parts apart.

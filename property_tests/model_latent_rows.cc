@@ -1,4 +1,5 @@
 // Rows of latent attention.
+#include <algorithm>
 #include <cstddef>
 #include <numeric>
 

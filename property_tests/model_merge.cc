@@ -4,15 +4,11 @@
 #include <iterator>
 #include <utility>
 
+#include "core/special_values.h"
 #include "property_tests/model_row_solver.h"
 
 namespace attn::property_tests {
-namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-}  // namespace
+namespace {}  // namespace
 
 // A sink can be left out of the log-sum-exp only where it comes after the keys.
 SinkPlace ModelRowSolver::sink_place() const {

@@ -1,6 +1,6 @@
 #include "property_tests/model_options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>

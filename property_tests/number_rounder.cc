@@ -1,11 +1,9 @@
 #include "property_tests/number_rounder.h"
 
-#include <limits>
+#include "core/special_values.h"
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 int fraction_bits_of(NumberFormat format) { return -1 - std::ilogb(unit_roundoff(format)); }
 

@@ -1,6 +1,6 @@
 #include "property_tests/operation_property.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "attn/reference.h"
@@ -24,10 +25,6 @@ namespace {
 
 namespace gen = rc::gen;
 using Clock = std::chrono::steady_clock;
-
-// RapidCheck has no limit on shrinking: when this much time has passed since the first failure,
-// every further candidate counts as passed.
-constexpr std::chrono::seconds kShrinkingTime{30};
 
 class Disproved : public std::runtime_error {
  public:

@@ -2,19 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <ostream>
 
 #include "attn/error_bound.h"
 #include "attn/problem.h"
 #include "attn/reference.h"
+#include "core/special_values.h"
 #include "property_tests/model_answer.h"
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 std::vector<double> bounds_of(const Operation& operation, const Arithmetic& arithmetic,
                               const Tensors& tensors) {

@@ -1,6 +1,6 @@
 #include "property_tests/other_config.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <ostream>
 

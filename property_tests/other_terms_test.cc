@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "property_tests/hand_row.h"
 #include "property_tests/other_case.h"
 
 namespace attn::property_tests {
@@ -218,15 +219,9 @@ std::function<void(std::vector<double>&)> less(double term) {
 std::vector<OtherCase> indexer_terms() {
   std::vector<OtherCase> cases;
   const auto add = [&](OtherCase one) { cases.push_back(std::move(one)); };
-  const auto all = [](std::size_t size, double x) { return std::vector<double>(size, x); };
-  const auto chain = [](std::size_t size, double rest) {
-    std::vector<double> elements(size, rest);
-    elements[0] = 1.0;
-    return elements;
-  };
   add({.term = "HalfOfTheDepthOfTheDot",
        .contract = [](Arithmetic& a) { a.dot.type = NumberFormat::kF32; },
-       .problem = [=](int) { return one_head(all(64, 1.0), chain(64, kUnitF32 * kUp)); },
+       .problem = [](int) { return one_head(all(64, 1.0), chain(64, kUnitF32 * kUp)); },
        .dropped_arithmetic = [](Arithmetic& a) { a.dot.lanes = 2; },
        .least = 0.95});
   add({.term = "SumOverHeads",
@@ -268,7 +263,7 @@ std::vector<OtherCase> indexer_terms() {
              a.query.type = NumberFormat::kF8E4M3FN;
              a.key.type = NumberFormat::kF8E4M3FN;
            },
-       .problem = [=](int) { return one_head(all(4, kQuantum8 * kUp), all(4, kQuantum8 * kUp)); },
+       .problem = [](int) { return one_head(all(4, kQuantum8 * kUp), all(4, kQuantum8 * kUp)); },
        .dropped = less(4.0 * kQuantum8 * kQuantum8),
        .least = 0.8});
   const auto flushed = [](Arithmetic& a) {
@@ -277,7 +272,7 @@ std::vector<OtherCase> indexer_terms() {
   };
   add({.term = "UnderflowOfProducts",
        .contract = flushed,
-       .problem = [=](int) { return one_head(all(16, 1.0), all(16, kNormal16 * kDown)); },
+       .problem = [](int) { return one_head(all(16, 1.0), all(16, kNormal16 * kDown)); },
        .dropped_arithmetic = [](Arithmetic& a) { a.dot.type = NumberFormat::kF32; },
        .least = 0.1});
   // The scale of the key multiplies the score.
@@ -315,11 +310,12 @@ TEST_P(OtherBoundTerm, IsNeeded) {
   EXPECT_GT(ratios.without_term, 1.0);
 }
 
-std::string name_of(const testing::TestParamInfo<OtherCase>& info) { return info.param.term; }
+std::string name_of_other(const testing::TestParamInfo<OtherCase>& info) { return info.param.term; }
 
 INSTANTIATE_TEST_SUITE_P(Differential, OtherBoundTerm, testing::ValuesIn(differential_terms()),
-                         name_of);
-INSTANTIATE_TEST_SUITE_P(Indexer, OtherBoundTerm, testing::ValuesIn(indexer_terms()), name_of);
+                         name_of_other);
+INSTANTIATE_TEST_SUITE_P(Indexer, OtherBoundTerm, testing::ValuesIn(indexer_terms()),
+                         name_of_other);
 
 }  // namespace
 }  // namespace attn::property_tests

@@ -1,11 +1,12 @@
 // Any way of cutting the keys of a row into parts, or the rows of a request into chunks, gives the
 // answer of one pass.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "core/special_values.h"
 #include "property_tests/definition.h"
 #include "property_tests/draw_problem.h"
 #include "property_tests/logical_edits.h"
@@ -15,8 +16,6 @@
 namespace attn::property_tests {
 namespace {
 
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-
 // Union of two disjoint parts of the keys of each row, by the formula. A part without keys has lse
 // -inf; its out is not looked at.
 Answer merged(const Answer& a, const Answer& b) {
@@ -25,7 +24,7 @@ Answer merged(const Answer& a, const Answer& b) {
     for (std::int64_t head = 0; head < a.num_heads; ++head) {
       const double lse_a = a.lse_at(token, head);
       const double lse_b = b.lse_at(token, head);
-      if (lse_b == kMinusInfinity) continue;
+      if (lse_b == -kInf) continue;
       const double top = std::max(lse_a, lse_b);
       const double weight_a = std::exp(lse_a - top);
       const double weight_b = std::exp(lse_b - top);
@@ -35,7 +34,7 @@ Answer merged(const Answer& a, const Answer& b) {
       for (std::int64_t d = 0; d < a.head_size_v; ++d) {
         const std::size_t at =
             row * static_cast<std::size_t>(a.head_size_v) + static_cast<std::size_t>(d);
-        both.out[at] = lse_a == kMinusInfinity
+        both.out[at] = lse_a == -kInf
                            ? b.out[at]
                            : (weight_a * a.out[at] + weight_b * b.out[at]) / (weight_a + weight_b);
       }
@@ -51,7 +50,7 @@ Answer sink_part(const LogicalProblem& problem, const Answer& like) {
   for (std::size_t i = 0; i < sinks.lse.size(); ++i) {
     sinks.lse[i] = problem.sinks.present()
                        ? problem.sinks.value(i / static_cast<std::size_t>(like.num_tokens))
-                       : kMinusInfinity;
+                       : -kInf;
   }
   return sinks;
 }
@@ -100,7 +99,7 @@ TEST_P(Partition, EmptyPartIsTheIdentityWhateverItsOutHolds) {
     LogicalProblem nothing = problem;
     hide_keys(nothing, [](auto, auto, auto, auto) { return true; });
     Answer empty = answer(nothing, config.memory);
-    for (const double lse : empty.lse) expect_that(lse == kMinusInfinity, "lse of no keys is -inf");
+    for (const double lse : empty.lse) expect_that(lse == -kInf, "lse of no keys is -inf");
     for (const double out : empty.out) expect_that(out == 0.0, "out of no keys is 0");
     std::fill(empty.out.begin(), empty.out.end(), std::numeric_limits<double>::quiet_NaN());
     expect_none("whole + empty", bit_difference(merged(whole, empty), whole));

@@ -1,6 +1,6 @@
 #include "property_tests/property.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <iostream>
@@ -18,10 +18,6 @@ namespace attn::property_tests {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// RapidCheck has no limit on shrinking: when this much time has passed since the first failure,
-// every further candidate counts as passed.
-constexpr std::chrono::seconds kShrinkingTime{30};
 
 const std::vector<std::unique_ptr<Backend>>& backends() {
   static const std::vector<std::unique_ptr<Backend>> kBackends = [] {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "attn/random.h"
+#include "core/special_values.h"
 #include "property_tests/problem_config.h"
 
 namespace attn::property_tests {
@@ -25,7 +26,6 @@ inline double random_element(Family family, const Words& words, DType dtype) {
 inline bool is_special(const Words& words) { return (words[2] & 63) == 0; }
 
 inline double special_value(const Words& words) {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
   constexpr double kValues[] = {kInf, -kInf, std::numeric_limits<double>::quiet_NaN(), 0.0};
   return kValues[words[3] & 3];
 }

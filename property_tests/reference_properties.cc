@@ -8,7 +8,7 @@
 //
 //   RC_PARAMS="max_success=10000 max_size=100" attn_property_tests_run
 //   --gtest_filter='References.*'
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <iostream>

@@ -1,6 +1,6 @@
 #include "property_tests/replay_line.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/detail/Configuration.h>
 

@@ -6,20 +6,10 @@
 #include <memory>
 
 #include "property_tests/bound_case.h"
+#include "property_tests/hand_row.h"
 
 namespace attn::property_tests {
 namespace {
-
-// 1 and then `rest`, of `size` elements: a chain that adds each of them to something above 1.
-std::vector<double> chain(std::size_t size, double rest) {
-  std::vector<double> elements(size, rest);
-  elements[0] = 1.0;
-  return elements;
-}
-
-std::vector<double> all(std::size_t size, double element) {
-  return std::vector<double>(size, element);
-}
 
 HandRow duel(const std::vector<double>& query, const std::vector<double>& up,
              const std::vector<double>& down) {

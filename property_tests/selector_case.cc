@@ -1,6 +1,6 @@
 #include "property_tests/selector_case.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // XPU's part of selector_choice.h.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "property_tests/selector_choice.h"
 #include "selector/vllm_backends.h"

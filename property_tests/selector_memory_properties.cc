@@ -1,6 +1,6 @@
 // What selection remembers: the cache of answers, and that nothing else is kept between calls or
 // threads.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <map>

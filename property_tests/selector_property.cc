@@ -1,6 +1,6 @@
 #include "property_tests/selector_property.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -17,9 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// RapidCheck has no limit on shrinking: when this much time has passed since the first failure,
-// every further candidate counts as passed.
-constexpr std::chrono::seconds kShrinkingTime{20};
 constexpr int kFullSize = 100;
 
 // Departures keep their full range at any size; their number grows with it, to about 30.

@@ -1,5 +1,5 @@
 // Block sizes, cache layouts and capabilities: what several backends have in common, and orders.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

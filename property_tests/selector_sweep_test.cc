@@ -2,7 +2,7 @@
 // takes the large lattice of reasons.
 #include "property_tests/selector_sweep.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <chrono>

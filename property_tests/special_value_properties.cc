@@ -1,10 +1,10 @@
 // NaN, infinities and scores at the end of the range.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "core/special_values.h"
 #include "property_tests/definition.h"
 #include "property_tests/draw_problem.h"
 #include "property_tests/logical_edits.h"
@@ -13,9 +13,6 @@
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 class SpecialValues : public PropertyTest {
  protected:

@@ -1,6 +1,6 @@
 #include "reference/block_quantize.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,6 @@ namespace attn::reference {
 namespace {
 
 constexpr float kLargestE2M1 = 6.0f;
-constexpr float kLargestE4M3 = 448.0f;
 constexpr std::uint8_t kNaNScale = 0x7F;
 
 }  // namespace

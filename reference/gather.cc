@@ -4,7 +4,7 @@ namespace attn::reference {
 namespace {
 
 // The tensors of one side of the cache.
-struct Side {
+struct CacheSide {
   const TensorView& data;
   const TensorView& scale;         // kPlain
   const TensorView& token_scale;   // kPerTokenHead
@@ -32,7 +32,7 @@ void read_row(DType dtype, const std::byte* from, std::int64_t stride, std::int6
 }
 
 // NVFP4: two codes a byte, the even element in the low nibble; a scale for every 16 elements.
-void read_nvfp4_row(const Side& side, std::int64_t block, std::int64_t slot, std::int64_t head,
+void read_nvfp4_row(const CacheSide& side, std::int64_t block, std::int64_t slot, std::int64_t head,
                     double* to) {
   const double global = value_at(side.global_scale, 0);
   for (std::int64_t d = 0; d < side.head_size; ++d) {
@@ -43,7 +43,7 @@ void read_nvfp4_row(const Side& side, std::int64_t block, std::int64_t slot, std
   }
 }
 
-void read_paged_row(const AttentionOp& op, const Side& side, std::int64_t request,
+void read_paged_row(const AttentionOp& op, const CacheSide& side, std::int64_t request,
                     std::int64_t head, std::int64_t k, double* to) {
   const std::int64_t block_size = op.kv.key.shape[1];
   const std::int64_t block = int_at(op.kv.block_table, request, k / block_size);
@@ -56,7 +56,7 @@ void read_paged_row(const AttentionOp& op, const Side& side, std::int64_t reques
            side.head_size, factor, to);
 }
 
-RowMatrix gather_side(const AttentionOp& op, const Side& side, std::int64_t request,
+RowMatrix gather_side(const AttentionOp& op, const CacheSide& side, std::int64_t request,
                       std::int64_t head, std::span<const std::int64_t> positions) {
   RowMatrix rows = zero_rows(positions.size(), side.head_size);
   for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -81,16 +81,16 @@ RowMatrix zero_rows(std::size_t rows, std::int64_t columns) {
 RowMatrix gather_keys(const AttentionOp& op, std::int64_t request, std::int64_t kv_head,
                       std::span<const std::int64_t> positions) {
   const KvCacheView& kv = op.kv;
-  const Side side{kv.key,           kv.k_scale,        kv.k_scale_cache,
-                  kv.k_block_scale, kv.k_global_scale, op.head_size()};
+  const CacheSide side{kv.key,           kv.k_scale,        kv.k_scale_cache,
+                       kv.k_block_scale, kv.k_global_scale, op.head_size()};
   return gather_side(op, side, request, kv_head, positions);
 }
 
 RowMatrix gather_values(const AttentionOp& op, std::int64_t request, std::int64_t kv_head,
                         std::span<const std::int64_t> positions) {
   const KvCacheView& kv = op.kv;
-  const Side side{kv.value,         kv.v_scale,        kv.v_scale_cache,
-                  kv.v_block_scale, kv.v_global_scale, op.head_size_v()};
+  const CacheSide side{kv.value,         kv.v_scale,        kv.v_scale_cache,
+                       kv.v_block_scale, kv.v_global_scale, op.head_size_v()};
   return gather_side(op, side, request, kv_head, positions);
 }
 

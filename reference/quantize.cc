@@ -8,7 +8,6 @@ namespace {
 
 constexpr float kSmallestScale = 1e-6f;
 constexpr float kLargestI8 = 127.0f;
-constexpr float kLargestE4M3 = 448.0f;
 
 }  // namespace
 

@@ -9,6 +9,8 @@
 
 namespace attn::reference {
 
+inline constexpr float kLargestE4M3 = 448.0f;
+
 // Nearest code of x / scale; saturates below 16 bits.
 std::uint64_t quantize(DType dtype, float x, float scale);
 

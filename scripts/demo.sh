@@ -12,7 +12,7 @@ picture=$cases_dir/hand_made/H04-clamped.safetensors
 scripts/install_packages.sh --demo
 mkdir -p build
 launcher=$(command -v ccache || true)
-cmake --preset default -B "$build_dir" -D ATTN_BUILD_TESTS=OFF ${launcher:+-D CMAKE_CXX_COMPILER_LAUNCHER="$launcher"} \
+cmake --preset default -B "$build_dir" -D ATTN_BUILD_TESTS=OFF -D CMAKE_UNITY_BUILD=ON ${launcher:+-D CMAKE_CXX_COMPILER_LAUNCHER="$launcher"} \
   >"$build_dir.log" 2>&1 || { cat "$build_dir.log" >&2; exit 2; }
 cmake --build "$build_dir" --target attn_cli >&2
 oracle=$build_dir/cli/attn-oracle

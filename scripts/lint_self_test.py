@@ -64,6 +64,40 @@ class Includes(Tree):
             self.plant(path, clean)
 
 
+class MissingIncludes(Tree):
+    LINT = (sys.executable, SCRIPTS / "lint_missing_includes.py")
+    HEADER = "namespace attn {\nstruct Mask {\n  int window;\n};\ninline constexpr int kLargest = 1;\nint rows_of(int mask);\n}\n"
+    WHOLE = (
+        '#include <span>\n\n#include "core/mask.h"\n\n// std::vector\n'
+        "int f(std::span<const int> x, Mask mask) { return x[0] + kLargest + mask.window + rows_of(1); }\n"
+    )
+
+    def setUp(self):
+        super().setUp()
+        self.plant("core/mask.h", self.HEADER)
+
+    def test_accepts_what_a_header_brings(self):
+        self.plant("core/plan.h", '#include "core/mask.h"\n#include <span>\n')
+        for text in (self.WHOLE, '#include "core/plan.h"\n' + self.WHOLE.rpartition("\n\n")[2]):
+            self.plant("core/print.cc", text)
+            code, output = self.lint(self.LINT, self.root)
+            self.assertEqual(code, 0, output)
+
+    def test_accepts_other_things_of_the_name(self):
+        self.plant("core/print.cc", "struct Fill { enum class Mask { kLargest }; int rows_of(int); };\nint g(Fill f) { return f.rows_of(1); }\n")
+        self.assertEqual(self.lint(self.LINT, self.root)[0], 0)
+
+    def test_rejects_what_no_header_brings(self):
+        for without, names in (
+            ("#include <span>\n", ["std::span is of <span>"]),
+            ('#include "core/mask.h"\n', [f"{name} is of core/mask.h" for name in ("Mask", "kLargest", "rows_of")]),
+        ):
+            self.plant("core/print.cc", self.WHOLE.replace(without, ""))
+            for name in names:
+                with self.subTest(name=name):
+                    self.expect_offence(self.LINT, f"core/print.cc: {name}")
+
+
 class Words(Tree):
     LINT = (sys.executable, SCRIPTS / "lint_words.py")
 
@@ -102,9 +136,12 @@ class Tidy(Tree):
         self.plant("scripts/lint_tidy.sh", (SCRIPTS / "lint_tidy.sh").read_text(encoding="utf-8"))
         self.script = ("bash", self.root / "scripts/lint_tidy.sh")
 
-    def tidy(self, text, *checks):
+    def tidy(self, text, *checks, unity=False):
         self.plant("core/print.cc", text)
         file = str(self.root / "core/print.cc")
+        if unity:  # as CMAKE_UNITY_BUILD does
+            self.plant("build/core/Unity/unity_0_cxx.cxx", f'#include "{file}"\n')
+            file = str(self.root / "build/core/Unity/unity_0_cxx.cxx")
         command = {"directory": str(self.root), "command": f"c++ -std=c++20 -c {file}", "file": file}
         self.plant("build/compile_commands.json", json.dumps([command]))
         return self.lint(self.script, self.root / "build", *checks)
@@ -120,6 +157,11 @@ class Tidy(Tree):
         )
         self.assertNotEqual(code, 0)
         self.assertIn("bugprone-use-after-move", output)
+
+    def test_rejects_it_in_a_source_compiled_with_others(self):
+        code, output = self.tidy("int f(int x) {\n  return x - x;\n}\n", "-*,misc-redundant-expression", unity=True)
+        self.assertNotEqual(code, 0)
+        self.assertIn("core/print.cc:2", output)
 
     def test_rejects_a_build_that_names_no_source(self):
         self.plant("build/compile_commands.json", "[]")

@@ -18,7 +18,7 @@ fi
 # The short list leaves property_tests to the long one: half of all parsing would be RapidCheck's headers.
 rooms="core|reference|judge|optimized|selector|composite|golden|cli"
 [ $# -ge 2 ] || rooms+="|property_tests"
-sources="$PWD/($rooms)/"
+sources="($PWD|$build_dir)/($rooms)/"  # CMAKE_UNITY_BUILD writes its sources into the build folder
 if ! grep -qE "\"file\": \"$sources" "$build_dir/compile_commands.json"; then
   echo "compile_commands.json in $build_dir names no source of the product"
   exit 1

@@ -9,14 +9,13 @@
 #include "attn/described_executable.h"
 #include "attn/error.h"
 #include "attn/own_selector.h"
+#include "selector/kernel_facts.h"
 #include "selector/vllm_backends.h"
 
 namespace attn {
 namespace {
 
 using Config = AttentionSelectorConfig;
-
-const SelectorFacts kNoFacts = {Platform::kCpu, std::nullopt, {}};
 
 // Sizes of heads and blocks that are tried one by one; beyond them rows have no exceptions.
 constexpr int kLargestSize = 4096;

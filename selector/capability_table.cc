@@ -1,6 +1,6 @@
 // Replays capabilities.json: every predicate of every described backend in a base state, and what
 // differs in others.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // The texts of broken combination rules.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <string_view>

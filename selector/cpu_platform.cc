@@ -1,5 +1,5 @@
 // CPU: no validation; the request hardly counts.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "selector/platforms.h"
 
@@ -11,7 +11,8 @@ void say_that_it_cannot_be(const SelectionRequest& request, Selection& out) {
            fmt::format("Cannot use AttentionBackendEnum.{} backend on CPU.", *request.backend));
 }
 
-void select_mla(const BackendSelector& selector, const SelectionRequest& request, Selection& out) {
+void select_cpu_mla(const BackendSelector& selector, const SelectionRequest& request,
+                    Selection& out) {
   static constexpr CacheDTypeSet kAccepted =
       CacheDTypeSet{CacheDType::kAuto, CacheDType::kBFloat16, CacheDType::kFloat16}.with(
           std::nullopt);
@@ -38,7 +39,7 @@ void select_on_cpu(const BackendSelector& selector, const SelectionRequest& requ
   if (request.config.use_sparse) {
     throw VllmError("NotImplementedError", "Sparse Attention is not supported on CPU.");
   }
-  if (request.config.use_mla) return select_mla(selector, request, out);
+  if (request.config.use_mla) return select_cpu_mla(selector, request, out);
   if (request.backend && request.backend != "CPU_ATTN") say_that_it_cannot_be(request, out);
   const std::optional<CacheDType> kv = request.config.kv_cache_dtype;
   if (!selector.check("CPU_ATTN").backend().kv.accepted.contains(kv)) {

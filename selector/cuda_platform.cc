@@ -1,5 +1,5 @@
 // CUDA: priorities by device, validation, the first valid one.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

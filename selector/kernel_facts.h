@@ -8,6 +8,9 @@
 
 namespace attn {
 
+// Of a machine without devices, for what follows from a backend alone.
+inline const SelectorFacts kNoFacts = {Platform::kCpu, std::nullopt, {}};
+
 // FlashAttention `version` (2, 3, 4) is built and made for the device.
 bool flash_attn_supported(const SelectorFacts& facts, int version);
 

@@ -1,6 +1,6 @@
 #include "attn/layer_request.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // Tables of lines: validate*, select*, repr, layouts, block_sizes, helpers, spec_kind,
 // build_config.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/selector.h"
 #include "selector/vllm_backends.h"

@@ -1,6 +1,7 @@
 // The MLA backends, in the order of columns heads, dtypes, KV dtypes, blocks, capability.
 #include "selector/combination_rules.h"
 #include "selector/kernel_facts.h"
+#include "selector/row_values.h"
 #include "selector/vllm_backends.h"
 
 namespace attn {
@@ -10,11 +11,7 @@ using enum CacheDType;
 using enum GraphSupport;
 
 using Facts = SelectorFacts;
-const std::vector<DType> kHalf = {DType::kF16, DType::kBF16};
-const std::vector<DType> kBf16 = {DType::kBF16};
 
-const KvDTypes kCommonKv = {kAuto, kFloat16, kBFloat16, kFp8, kFp8E4M3};
-const KvDTypes kPlainKv = {kAuto, kFloat16, kBFloat16};
 const std::vector<int> kDenseHeads = {320, 512, 576};
 
 bool is_hopper_or_blackwell(const Facts& f) { return f.major() == 9 || f.major() == 10; }
@@ -230,7 +227,7 @@ DescribedBackend flashinfer_mla_sparse_dsv41(const Facts& f) {
   return flashinfer_deepseek(f, "FLASHINFER_MLA_SPARSE_DSV41", 128);
 }
 
-constexpr BackendRow kRows[] = {
+constexpr BackendRow kMlaRows[] = {
     {"FLASHINFER_MLA", flashinfer_mla, "cuda"},
     {"TOKENSPEED_MLA", tokenspeed_mla, "cuda"},
     {"CUTLASS_MLA", cutlass_mla, "cuda"},
@@ -267,6 +264,6 @@ DescribedBackend flash_attn_mla(const Facts& f) {
           .reorder_batch_threshold = 512};
 }
 
-std::span<const BackendRow> mla_backends() { return kRows; }
+std::span<const BackendRow> mla_backends() { return kMlaRows; }
 
 }  // namespace attn

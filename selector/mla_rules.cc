@@ -1,5 +1,5 @@
 // supports_combination of the MLA backends.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 

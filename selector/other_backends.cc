@@ -2,6 +2,7 @@
 // is not the base class's answer.
 #include "selector/combination_rules.h"
 #include "selector/kernel_facts.h"
+#include "selector/row_values.h"
 #include "selector/vllm_backends.h"
 
 namespace attn {
@@ -12,16 +13,8 @@ using enum CacheLayout;
 using enum GraphSupport;
 
 using Facts = SelectorFacts;
-const std::vector<DType> kHalf = {DType::kF16, DType::kBF16};
-const std::vector<DType> kBf16 = {DType::kBF16};
-const std::vector<DType> kWithFloat32 = {DType::kF16, DType::kBF16, DType::kF32};
-const std::vector<AttentionType> kAllTypes = {AttentionType::kDecoder, AttentionType::kEncoder,
-                                              AttentionType::kEncoderOnly,
-                                              AttentionType::kEncoderDecoder};
 
 const KvDTypes kAnyFp8 = {kAuto, kFloat16, kBFloat16, kFp8, kFp8E4M3, kFp8E5M2};
-const KvDTypes kCommonKv = {kAuto, kFloat16, kBFloat16, kFp8, kFp8E4M3};
-const KvDTypes kPlainKv = {kAuto, kFloat16, kBFloat16};
 const std::vector<int> kRocmHeads = {32, 64, 80, 96, 128, 160, 192, 224, 256};
 
 DescribedBackend rocm_attn(const Facts&) {
@@ -229,20 +222,21 @@ DescribedBackend linear(const Facts&) {
 }
 DescribedBackend gdn_attn(const Facts&) { return state_space("GDN_ATTN", kUniformBatch, false); }
 
-constexpr BackendRow kRows[] = {{"ROCM_ATTN", rocm_attn, "cuda,rocm"},
-                                {"ROCM_SEGMENTED_ATTN", rocm_segmented_attn, "rocm"},
-                                {"ROCM_AITER_UNIFIED_ATTN", rocm_aiter_unified_attn, "rocm"},
-                                {"ROCM_AITER_FA", rocm_aiter_fa, "rocm"},
-                                {"ROCM_OCTAVE", rocm_octave, "rocm"},
-                                {"ROCM_AITER_MLA", rocm_aiter_mla, "rocm"},
-                                {"ROCM_AITER_TRITON_MLA", rocm_aiter_triton_mla, "rocm"},
-                                {"ROCM_AITER_MLA_SPARSE", rocm_aiter_mla_sparse, "rocm"},
-                                {"ROCM_FLASHMLA_SPARSE_DSV4", rocm_flashmla_sparse_dsv4, "rocm"},
-                                {"ROCM_FLASHMLA_SPARSE_DSV41", rocm_flashmla_sparse_dsv41, "rocm"},
-                                {"CPU_ATTN", cpu_attn, "cpu"},
-                                {"CPU_MLA", cpu_mla, "cpu"},
-                                {"AMX_MLA", amx_mla, "cpu"},
-                                {"XPU_MLA_SPARSE", xpu_mla_sparse, "xpu"}};
+constexpr BackendRow kOtherRows[] = {
+    {"ROCM_ATTN", rocm_attn, "cuda,rocm"},
+    {"ROCM_SEGMENTED_ATTN", rocm_segmented_attn, "rocm"},
+    {"ROCM_AITER_UNIFIED_ATTN", rocm_aiter_unified_attn, "rocm"},
+    {"ROCM_AITER_FA", rocm_aiter_fa, "rocm"},
+    {"ROCM_OCTAVE", rocm_octave, "rocm"},
+    {"ROCM_AITER_MLA", rocm_aiter_mla, "rocm"},
+    {"ROCM_AITER_TRITON_MLA", rocm_aiter_triton_mla, "rocm"},
+    {"ROCM_AITER_MLA_SPARSE", rocm_aiter_mla_sparse, "rocm"},
+    {"ROCM_FLASHMLA_SPARSE_DSV4", rocm_flashmla_sparse_dsv4, "rocm"},
+    {"ROCM_FLASHMLA_SPARSE_DSV41", rocm_flashmla_sparse_dsv41, "rocm"},
+    {"CPU_ATTN", cpu_attn, "cpu"},
+    {"CPU_MLA", cpu_mla, "cpu"},
+    {"AMX_MLA", amx_mla, "cpu"},
+    {"XPU_MLA_SPARSE", xpu_mla_sparse, "xpu"}};
 
 constexpr BackendRow kMambaRows[] = {{"MAMBA1", mamba1, "cuda,rocm,xpu,cpu"},
                                      {"MAMBA2", mamba2, "cuda,rocm,xpu,cpu"},
@@ -263,7 +257,7 @@ DescribedBackend xpu_flash_attn_mla(const Facts& f) {
   return b;
 }
 
-std::span<const BackendRow> other_platform_backends() { return kRows; }
+std::span<const BackendRow> other_platform_backends() { return kOtherRows; }
 std::span<const BackendRow> mamba_backends() { return kMambaRows; }
 
 }  // namespace attn

@@ -1,11 +1,12 @@
 #include "attn/own_selector.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 
 #include "attn/described_executable.h"
 #include "attn/error.h"
+#include "selector/kernel_facts.h"
 #include "selector/platforms.h"
 #include "selector/python_text.h"
 
@@ -13,7 +14,6 @@ namespace attn {
 namespace {
 
 // Rows of backends that run ask nothing of a device.
-const SelectorFacts kNoFacts = {Platform::kCpu, std::nullopt, {}};
 
 bool has(const Capabilities& capabilities, OpKind operation) {
   for (const OpKind one : capabilities.operations) {

@@ -1,5 +1,5 @@
 // Replays the script of steps on one pair of registries.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <regex>
 

@@ -1,10 +1,11 @@
 #include "selector/replay.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 
 #include "attn/error.h"
+#include "core/text_file.h"
 #include "selector/table_kinds.h"
 
 namespace attn {
@@ -51,7 +52,7 @@ ReplayReport replay_table_file(const std::string& path, const RowObserver& on_ro
   if (!lines && !path.ends_with(".json")) {
     throw Error(fmt::format("{} is neither .jsonl nor .json", path));
   }
-  const std::string text = table_text(path);
+  const std::string text = text_of_file(path);
   try {
     return replay_table(text, lines, on_row);
   } catch (const Error& error) {

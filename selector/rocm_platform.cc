@@ -1,5 +1,5 @@
 // ROCm: candidates by AITER's switches, validation, layouts of the run's other layers.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <set>
@@ -14,21 +14,21 @@ namespace {
 constexpr std::string_view kTurboquantLayout = "no KV cache layout in common with TURBOQUANT";
 constexpr std::string_view kUltraquantLayout = "no KV cache layout in common with ULTRAQUANT";
 
-using Names = std::vector<std::string_view>;
+using NameList = std::vector<std::string_view>;
 
-Names mla_candidates(const SelectorFacts& facts) {
+NameList mla_candidates(const SelectorFacts& facts) {
   const SelectorEnvironment& e = facts.environment;
   if (!aiter_supported(facts) || !e.aiter_enabled || !e.aiter_mla) return {"TRITON_MLA"};
   return {"ROCM_AITER_MLA", "TRITON_MLA", "ROCM_AITER_TRITON_MLA"};
 }
 
-Names candidates_of(const SelectorFacts& facts, const AttentionSelectorConfig& config) {
+NameList candidates_of(const SelectorFacts& facts, const AttentionSelectorConfig& config) {
   const SelectorEnvironment& e = facts.environment;
   if (config.use_sparse) return {"ROCM_AITER_MLA_SPARSE"};
   if (config.use_mla) return mla_candidates(facts);
   const bool supported = aiter_supported(facts);
   const bool cross = e.model && e.model->attn_type == AttentionType::kEncoderDecoder;
-  Names names;
+  NameList names;
   if (!supported && e.aiter_found && e.aiter_enabled && rdna_version(facts) == 4) {
     names.push_back("ROCM_AITER_UNIFIED_ATTN");
   }

@@ -5,6 +5,7 @@
 #include "core/composite_description.h"
 #include "selector/combination_rules.h"
 #include "selector/kernel_facts.h"
+#include "selector/row_values.h"
 #include "selector/vllm_backends.h"
 
 namespace attn {
@@ -15,12 +16,6 @@ using enum CacheLayout;
 using enum GraphSupport;
 
 using Facts = SelectorFacts;
-const std::vector<DType> kHalf = {DType::kF16, DType::kBF16};
-const std::vector<DType> kBf16 = {DType::kBF16};
-const std::vector<DType> kWithFloat32 = {DType::kF16, DType::kBF16, DType::kF32};
-const std::vector<AttentionType> kAllTypes = {AttentionType::kDecoder, AttentionType::kEncoder,
-                                              AttentionType::kEncoderOnly,
-                                              AttentionType::kEncoderDecoder};
 const std::vector<AttentionType> kDecoder = {AttentionType::kDecoder};
 
 // FlashAttention's block sizes follow the model's head size and the run's cache dtype, not the
@@ -222,22 +217,22 @@ DescribedBackend minimax_m3_sparse(const Facts& f) {
 DescribedBackend cutlass_msa(const Facts&) { return minimax("CUTLASS_MSA"); }
 DescribedBackend triton_msa(const Facts&) { return minimax("TRITON_MSA"); }
 
-constexpr BackendRow kRows[] = {{"FLASH_ATTN", flash_attn, "cuda,xpu"},
-                                {"FLASH_ATTN_DIFFKV", flash_attn_diffkv, "cuda"},
-                                {"TRITON_ATTN", triton_attn, "cuda,rocm,xpu"},
-                                {"TRITON_ATTN_DIFFKV", triton_attn_diffkv, "cuda"},
-                                {"TRITON_FLASH_ATTN", triton_flash_attn, "cuda,xpu"},
-                                {"FLASHINFER", flashinfer, "cuda"},
-                                {"TRITON_FLASHINFER", triton_flashinfer, "cuda"},
-                                {"FLEX_ATTENTION", flex_attention, "cuda"},
-                                {"TURBOQUANT", turboquant, "cuda,rocm,xpu"},
-                                {"ULTRAQUANT", ultraquant, "cuda,rocm"},
-                                {"B12X", b12x, "cuda"},
-                                {"HPC_ATTN", hpc_attn, "cuda"},
-                                {"MINIMAX_M3_SPARSE", minimax_m3_sparse, "cuda"},
-                                {"CUTLASS_MSA", cutlass_msa, "cuda"},
-                                {"TRITON_MSA", triton_msa, "cuda"},
-                                {"STEP5_DSA", step5_dsa, "cuda"}};
+constexpr BackendRow kDenseRows[] = {{"FLASH_ATTN", flash_attn, "cuda,xpu"},
+                                     {"FLASH_ATTN_DIFFKV", flash_attn_diffkv, "cuda"},
+                                     {"TRITON_ATTN", triton_attn, "cuda,rocm,xpu"},
+                                     {"TRITON_ATTN_DIFFKV", triton_attn_diffkv, "cuda"},
+                                     {"TRITON_FLASH_ATTN", triton_flash_attn, "cuda,xpu"},
+                                     {"FLASHINFER", flashinfer, "cuda"},
+                                     {"TRITON_FLASHINFER", triton_flashinfer, "cuda"},
+                                     {"FLEX_ATTENTION", flex_attention, "cuda"},
+                                     {"TURBOQUANT", turboquant, "cuda,rocm,xpu"},
+                                     {"ULTRAQUANT", ultraquant, "cuda,rocm"},
+                                     {"B12X", b12x, "cuda"},
+                                     {"HPC_ATTN", hpc_attn, "cuda"},
+                                     {"MINIMAX_M3_SPARSE", minimax_m3_sparse, "cuda"},
+                                     {"CUTLASS_MSA", cutlass_msa, "cuda"},
+                                     {"TRITON_MSA", triton_msa, "cuda"},
+                                     {"STEP5_DSA", step5_dsa, "cuda"}};
 
 }  // namespace
 
@@ -328,7 +323,7 @@ DescribedBackend flashinfer(const Facts& f) {
   return b;
 }
 
-std::span<const BackendRow> dense_backends() { return kRows; }
+std::span<const BackendRow> dense_backends() { return kDenseRows; }
 
 const VllmComposite* find_vllm_composite(std::string_view member) {
   for (const VllmComposite* composite : {&kTritonFlashAttn, &kTritonFlashInfer}) {

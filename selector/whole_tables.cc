@@ -1,6 +1,6 @@
 // Tables that are one file: priorities, kv_quant_mode, cache_dtypes, attention_config,
 // mamba_select.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "attn/attention_config.h"
 #include "attn/error.h"

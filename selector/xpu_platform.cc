@@ -1,5 +1,5 @@
 // XPU: a fixed order of questions; only the MLA class is validated.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "selector/platforms.h"
 #include "selector/python_text.h"
@@ -34,7 +34,8 @@ constexpr const char* kFloat32Fallback =
                                             use_mla ? "True" : "False"));
 }
 
-void select_mla(const BackendSelector& selector, const SelectionRequest& request, Selection& out) {
+void select_xpu_mla(const BackendSelector& selector, const SelectionRequest& request,
+                    Selection& out) {
   if (request.backend == "TRITON_MLA") {
     log_info(out, "Using Triton MLA backend on V1 engine.");
     return choose(selector, "TRITON_MLA", out);
@@ -108,7 +109,7 @@ void select_on_xpu(const BackendSelector& selector, const SelectionRequest& requ
     log_info(out, "Using XPU MLA Sparse backend.");
     return choose(selector, "XPU_MLA_SPARSE", out);
   }
-  if (config.use_mla) return select_mla(selector, request, out);
+  if (config.use_mla) return select_xpu_mla(selector, request, out);
   if (request.backend == "TRITON_ATTN") {
     log_info(out, "Using Triton backend.");
     return choose(selector, "TRITON_ATTN", out);

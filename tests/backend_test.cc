@@ -1,5 +1,6 @@
 // What every backend gets from core: refusal with reasons, workspaces, run_once.
 #include "attn/backend.h"
+#include "tests/error_text.h"
 
 #include <gtest/gtest.h>
 
@@ -50,15 +51,6 @@ class Recorder final : public Backend {
 
 class BackendRules : public testing::Test {
  protected:
-  std::string error_of(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  }
-
   Recorder backend_;
   const SmallProblem p_;
   const AttentionProblem problem_ = p_.problem();

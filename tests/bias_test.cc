@@ -1,19 +1,17 @@
 // The reference's biases by hand.
 #include "reference/bias.h"
+#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "tests/tensor_pool.h"
 
 namespace attn::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Request 1, local row 2 at position 5, context 3.
 constexpr RowPosition kAt{.request = 1, .row = 2, .q = 5, .context_len = 3};

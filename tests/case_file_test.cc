@@ -6,6 +6,7 @@
 
 #include "tests/case_builder.h"
 #include "tests/damaged_file.h"
+#include "tests/error_text.h"
 
 namespace attn {
 namespace {

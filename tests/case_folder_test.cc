@@ -2,6 +2,7 @@
 
 #include "attn/case_file.h"
 #include "tests/damaged_file.h"
+#include "tests/error_text.h"
 
 namespace attn {
 namespace {

@@ -1,10 +1,13 @@
 // Operations as case files: what is written is read back as the same operation.
 #include "attn/case_writer.h"
+#include "tests/error_text.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>

@@ -1,13 +1,14 @@
 // attn-oracle route --table
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "tests/cli_expectations.h"
 
 namespace attn {
 namespace {
 
-std::string table(const std::string& file) { return ATTN_COMPOSITE_TABLES "/" + file; }
+std::string composite_table(const std::string& file) { return ATTN_COMPOSITE_TABLES "/" + file; }
 
 TEST(RouteTable, EveryTablePasses) {
   const struct {
@@ -17,15 +18,15 @@ TEST(RouteTable, EveryTablePasses) {
                 {"routing.jsonl", "1129 passed, 0 failed\n"},
                 {"metadata.jsonl", "1909 passed, 0 failed\n"}};
   for (const auto& one : tables) {
-    const CommandOutput output = attn_oracle({"route", "--table", table(one.file)});
+    const CommandOutput output = attn_oracle({"route", "--table", composite_table(one.file)});
     EXPECT_EQ(output.exit, 0);
     EXPECT_EQ(output.out, one.line);
   }
 }
 
 TEST(RouteTable, TheDocumentHasTheCounts) {
-  const Json document =
-      document_of(attn_oracle({"route", "--table", table("capabilities.jsonl"), "--json"}));
+  const Json document = document_of(
+      attn_oracle({"route", "--table", composite_table("capabilities.jsonl"), "--json"}));
   expect_document_form(document, "route", 0);
   EXPECT_EQ(document["table"], "capabilities");
   EXPECT_EQ(document["rows"], 152);

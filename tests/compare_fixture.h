@@ -1,15 +1,11 @@
 // An answer to a small case, spoiled by a test and given to `compare`.
 #pragma once
 
-#include <limits>
-
+#include "core/special_values.h"
 #include "tests/cli_expectations.h"
 #include "tests/counting_case.h"
 
 namespace attn {
-
-inline constexpr double kInf = std::numeric_limits<double>::infinity();
-inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Rows at positions 1 and 2 of three keys, and one that sees nothing: out 1.5, 2, 0.
 inline CountingCase three_rows() {

@@ -1,5 +1,5 @@
 // Every row of the tables that vLLM 0.33.0's composite backend and batch utilities produced.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 // share with vLLM's is in the tables.
 #include "attn/composite.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 #include "attn/conditioning.h"
+#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -14,8 +15,6 @@
 
 namespace attn {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // REFERENCE's conditioning sums of an operation.
 class Sums {

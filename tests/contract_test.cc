@@ -6,6 +6,7 @@
 
 #include "attn/arithmetic.h"
 #include "tests/damaged_file.h"
+#include "tests/error_text.h"
 
 namespace attn {
 namespace {

@@ -1,15 +1,14 @@
 #include "tests/cpu_definition.h"
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
 
+#include "core/special_values.h"
+
 namespace attn::cpu_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b)));

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
+#include "core/special_values.h"
 #include "tests/cpu_reply.h"
 #include "tests/cpu_score_problem.h"
 
@@ -14,9 +14,6 @@ namespace {
 using cpu_tests::answer;
 using cpu_tests::Reply;
 using cpu_tests::ScoreProblem;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 void expect(const AttentionOp& op, double out, double lse, std::size_t row = 0) {
   const Reply run = answer(op);

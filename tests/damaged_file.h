@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,16 +27,6 @@ inline std::vector<std::byte> raw_safetensors(std::string header, std::string_vi
   std::memcpy(bytes.data() + 8, header.data(), header.size());
   if (!data.empty()) std::memcpy(bytes.data() + 8 + header.size(), data.data(), data.size());
   return bytes;
-}
-
-// What the Error says that `body` throws; empty when it throws none.
-inline std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 // A folder of its own that goes when the test ends.

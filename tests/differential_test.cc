@@ -6,6 +6,7 @@
 #include "attn/error.h"
 #include "attn/random.h"
 #include "tests/operation_answer.h"
+#include "tests/random_values.h"
 
 namespace attn {
 namespace {
@@ -16,15 +17,6 @@ constexpr std::int64_t kKvHeads = 4;
 constexpr std::int64_t kSize = 3;
 constexpr std::int64_t kValue = 2;
 
-std::vector<double> bells(std::int64_t count, RandomTensor tensor) {
-  std::vector<double> x;
-  for (std::int64_t i = 0; i < count; ++i) {
-    x.push_back(
-        static_cast<float>(bell(random_words(3, static_cast<std::uint64_t>(i), tensor, 2))));
-  }
-  return x;
-}
-
 // One request of 4 tokens, causal; 4 query pairs on 2 KV pairs.
 struct DifferentialProblem {
   DifferentialProblem() {
@@ -33,11 +25,11 @@ struct DifferentialProblem {
     a.seq_lens = pool.values(DType::kI32, {1}, {kTokens});
     a.kv.kv_start_loc = pool.values(DType::kI32, {2}, {0, kTokens});
     a.query = pool.values(DType::kF32, {kTokens, kHeads, kSize},
-                          bells(kTokens * kHeads * kSize, RandomTensor::kQuery));
+                          bells(3, kTokens * kHeads * kSize, RandomTensor::kQuery));
     a.kv.key = pool.values(DType::kF32, {kTokens, kKvHeads, kSize},
-                           bells(kTokens * kKvHeads * kSize, RandomTensor::kKey));
+                           bells(3, kTokens * kKvHeads * kSize, RandomTensor::kKey));
     a.kv.value = pool.values(DType::kF32, {kTokens, kKvHeads, kValue},
-                             bells(kTokens * kKvHeads * kValue, RandomTensor::kValue));
+                             bells(3, kTokens * kKvHeads * kValue, RandomTensor::kValue));
     a.scale = 0.5;
     a.mask.causal = true;
     op.lambda = 0.75;

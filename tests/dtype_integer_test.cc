@@ -2,17 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "attn/dtype.h"
 #include "attn/error.h"
+#include "core/special_values.h"
 
 namespace attn {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::uint64_t encoded(DType type, double value) { return encode(type, value, Overflow::kInfinity); }
 

@@ -1,4 +1,5 @@
 #include "attn/dtype.h"
+#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -16,8 +17,6 @@
 namespace attn {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr Overflow kBothOverflows[] = {Overflow::kInfinity, Overflow::kSaturate};
 
 // A small floating format as its specification states it: IEEE 754 for f16, its truncation for

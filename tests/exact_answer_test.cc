@@ -4,12 +4,12 @@
 //   near = lambda x: float(str(x)).hex()       # float() of a string rounds correctly
 // and the expression in the comment; rounding upward and downward by math.nextafter from there.
 #include "golden/exact/exact_answer.h"
+#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "attn/error.h"
 #include "tests/cpu_random_problem.h"
@@ -19,8 +19,6 @@
 
 namespace attn {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 double out_of(const ExactRow& row) { return ExactAnswer(row.op).values("out").at(0); }
 double lse_of(const ExactRow& row) { return ExactAnswer(row.op).values("lse").at(0); }

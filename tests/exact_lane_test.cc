@@ -1,17 +1,15 @@
 // Rows that must be exact, and rows of which that cannot be asked.
 #include "judge/exact_lane.h"
+#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "tests/judged_answer.h"
 
 namespace attn {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Queries of 0, integer values; the t-th of 5 tokens sees t + 1 keys.
 class ExactLanes : public testing::Test {

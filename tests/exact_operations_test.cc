@@ -3,17 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "attn/error.h"
+#include "core/special_values.h"
 #include "tests/exact_answers.h"
 
 namespace attn {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 void expect_same_bytes(const ExactAnswer& a, const ExactAnswer& b,
                        const std::vector<const char*>& names) {
@@ -33,7 +30,7 @@ struct LatentProblem {
     op.seq_lens = pool.values(DType::kI32, {1}, {5});
     op.kv_cache =
         pool.values(DType::kF32, {3, 2, 3},
-                    {.5, 1, -1, 2, .25, .75, 1, -.5, .125, 1.5, -2, .5, kNan, 9, 9, -.5, 1, 2});
+                    {.5, 1, -1, 2, .25, .75, 1, -.5, .125, 1.5, -2, .5, kNaN, 9, 9, -.5, 1, 2});
     op.block_table = pool.values(DType::kI32, {1, 3}, {1, 0, 2});
     op.scale = 0.3;
     op.kv_lora_rank = 2;
@@ -265,7 +262,7 @@ TEST(ExactIndexer, SumsWeightedPositiveScores) {
   TensorPool pool;
   IndexerOp op;
   op.query = pool.values(DType::kF32, {2, 2, 2}, {1, 2, -1, 3, 1, 2, -1, 3});
-  op.key = pool.values(DType::kF32, {3, 2}, {1, 1, 2, -1, kNan, 0});
+  op.key = pool.values(DType::kF32, {3, 2}, {1, 1, 2, -1, kNaN, 0});
   op.k_scale = pool.values(DType::kF32, {3, 1}, {1, 2, 1});
   op.weights = pool.values(DType::kF32, {2, 2}, {1.5, -2, 0.5, 1});
   op.k_start = pool.values(DType::kI32, {2}, {0, 1});
@@ -310,21 +307,21 @@ TEST(ExactMergeStates, WeighsPartsInEitherBase) {
 TEST(ExactMergeStates, TakesEmptyPartsForNothing) {
   TensorPool pool;
   for (const double empty : {-kInf, kInf}) {
-    const ExactAnswer one{merge_of(pool, {empty, 0.5}, {kNan, 0.1})};
+    const ExactAnswer one{merge_of(pool, {empty, 0.5}, {kNaN, 0.1})};
     EXPECT_EQ(one.values("out").at(0), 0.1);
     EXPECT_EQ(one.values("lse").at(0), 0.5);
-    const ExactAnswer none{merge_of(pool, {empty, -kInf}, {kNan, kNan})};
+    const ExactAnswer none{merge_of(pool, {empty, -kInf}, {kNaN, kNaN})};
     EXPECT_EQ(none.codes("out").at(0), 0U);
     EXPECT_EQ(none.values("lse").at(0), -kInf);
     EXPECT_EQ(none.row(0, 0, kRowVisible), 0.0);
   }
-  const ExactAnswer nan{merge_of(pool, {kNan, 0.5}, {1, 0.1})};
+  const ExactAnswer nan{merge_of(pool, {kNaN, 0.5}, {1, 0.1})};
   EXPECT_TRUE(std::isnan(nan.values("out").at(0)) && std::isnan(nan.values("lse").at(0)));
 }
 
 TEST(ExactMergeStates, CountsLivePartsInItsSums) {
   TensorPool pool;
-  const ExactAnswer answer{merge_of(pool, {1, kInf, 0}, {1, kNan, -3}, true)};
+  const ExactAnswer answer{merge_of(pool, {1, kInf, 0}, {1, kNaN, -3}, true)};
   EXPECT_EQ(answer.row(0, 0, kRowVisible), 2.0);
   EXPECT_EQ(answer.row(0, 0, kRowSpan), 2.0);
   EXPECT_EQ(answer.values("cond_pv").at(0), static_cast<double>(std::nextafterf(5.0F / 3, 2)));

@@ -3,24 +3,22 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 
+#include "core/special_values.h"
 #include "tests/exact_answers.h"
 #include "tests/exact_row.h"
 
 namespace attn {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr std::uint64_t kNanBits = 0x7ff8000000000000;
+constexpr std::uint64_t kNaNBits = 0x7ff8000000000000;
 
 std::uint64_t bits_of(double x) { return std::bit_cast<std::uint64_t>(x); }
 
 void expect_row(const ExactRow& row, double out, double lse) {
   const ExactAnswer answer{row.op};
   for (const auto& [name, expected] : {std::pair{"out", out}, std::pair{"lse", lse}}) {
-    EXPECT_EQ(answer.codes(name).at(0), std::isnan(expected) ? kNanBits : bits_of(expected))
+    EXPECT_EQ(answer.codes(name).at(0), std::isnan(expected) ? kNaNBits : bits_of(expected))
         << name << " is " << answer.values(name).at(0) << ", expected " << expected;
   }
 }
@@ -32,16 +30,16 @@ ExactRow with_sink(std::vector<double> logits, double sink) {
 }
 
 TEST(ExactSpecials, NanAmongVisibleScoresOrInTheSinkComesFirst) {
-  expect_row(ExactRow({0, kNan}, {{1}, {1}}), kNan, kNan);
-  expect_row(ExactRow({kInf, kNan}, {{1}, {1}}), kNan, kNan);
-  expect_row(with_sink({kNan}, kInf), kNan, kNan);
-  expect_row(with_sink({0}, kNan), kNan, kNan);
-  expect_row(with_sink({-kInf}, kNan), kNan, kNan);
+  expect_row(ExactRow({0, kNaN}, {{1}, {1}}), kNaN, kNaN);
+  expect_row(ExactRow({kInf, kNaN}, {{1}, {1}}), kNaN, kNaN);
+  expect_row(with_sink({kNaN}, kInf), kNaN, kNaN);
+  expect_row(with_sink({0}, kNaN), kNaN, kNaN);
+  expect_row(with_sink({-kInf}, kNaN), kNaN, kNaN);
 }
 
 TEST(ExactSpecials, AScoreOfPlusInfinityMakesTheRowNan) {
-  expect_row(ExactRow({0, kInf}, {{1}, {1}}), kNan, kNan);
-  expect_row(with_sink({kInf}, kInf), kNan, kNan);
+  expect_row(ExactRow({0, kInf}, {{1}, {1}}), kNaN, kNaN);
+  expect_row(with_sink({kInf}, kInf), kNaN, kNaN);
 }
 
 TEST(ExactSpecials, AnInfiniteSinkDrownsTheKeys) {
@@ -57,20 +55,20 @@ TEST(ExactSpecials, AnInfiniteSinkDrownsTheKeys) {
 }
 
 TEST(ExactSpecials, AScoreOfMinusInfinityHidesItsKey) {
-  expect_row(ExactRow({0.5, -kInf}, {{2}, {kNan}}), 2.0, 0.5);
-  ExactRow capped({0.5, -kInf}, {{2}, {kNan}});
+  expect_row(ExactRow({0.5, -kInf}, {{2}, {kNaN}}), 2.0, 0.5);
+  ExactRow capped({0.5, -kInf}, {{2}, {kNaN}});
   capped.op.logits_soft_cap = 1.0;  // the cap makes it -1: visible
   EXPECT_TRUE(std::isnan(ExactAnswer(capped.op).values("out").at(0)));
 }
 
 TEST(ExactSpecials, ABiasOfMinusInfinityMasksWhateverTheScoreIs) {
-  for (const double score : {0.0, kNan, kInf}) {
-    ExactRow row({0.5, score}, {{2}, {kNan}});
+  for (const double score : {0.0, kNaN, kInf}) {
+    ExactRow row({0.5, score}, {{2}, {kNaN}});
     row.op.bias.attn_bias = row.pool.values(DType::kF32, {1, 1, 1, 2}, {0, -kInf});
     expect_row(row, 2.0, 0.5);
   }
   // Also beside another bias that is +inf.
-  ExactRow row({0.5, 0}, {{2}, {kNan}});
+  ExactRow row({0.5, 0}, {{2}, {kNaN}});
   row.op.bias.attn_bias = row.pool.values(DType::kF32, {1, 1, 1, 2}, {0, kInf});
   row.op.bias.qq_bias = row.pool.values(DType::kF32, {1, 1}, {-kInf});
   expect_row(row, 2.0, 0.5);
@@ -87,7 +85,7 @@ TEST(ExactSpecials, ARowWithoutKeysIsZeroAndItsLseTheSink) {
 
 TEST(ExactSpecials, AVisibleKeyNeverHasTheWeightZero) {
   expect_row(ExactRow({0, -1e30}, {{1}, {-kInf}}), -kInf, 0.0);
-  expect_row(ExactRow({0, -2000}, {{kInf}, {-kInf}}), kNan, std::log1p(0.0));
+  expect_row(ExactRow({0, -2000}, {{kInf}, {-kInf}}), kNaN, std::log1p(0.0));
   ExactRow drowned = with_sink({-1e30}, 1e30);
   drowned.op.kv.value = drowned.pool.values(DType::kF64, {1, 1, 1}, {kInf});
   expect_row(drowned, kInf, 1e30);
@@ -96,11 +94,11 @@ TEST(ExactSpecials, AVisibleKeyNeverHasTheWeightZero) {
 TEST(ExactSpecials, InfinityTimesZeroInAScoreIsNan) {
   ExactRow row({kInf}, {{1}});
   row.op.query = row.pool.values(DType::kF64, {1, 1, 1}, {0});
-  expect_row(row, kNan, kNan);
+  expect_row(row, kNaN, kNaN);
 }
 
 TEST(ExactSpecials, MaskedKeysAndValuesAreNotRead) {
-  ExactRow row({0.5, kNan, kInf}, {{2}, {kNan}, {kInf}});
+  ExactRow row({0.5, kNaN, kInf}, {{2}, {kNaN}, {kInf}});
   row.op.mask.attn_mask = row.pool.values(DType::kBool, {1, 1, 1, 3}, {1, 0, 0});
   expect_row(row, 2.0, 0.5);
 }
@@ -119,8 +117,8 @@ TEST(ExactSpecials, SumsOfARowWithoutKeysAreZero) {
 
 TEST(ExactSpecials, SumsOfARowWithoutABoundAreInfinite) {
   // NaN in one column of V, a NaN score, an infinite sink; two visible keys at 0 and 2.
-  const ExactRow rows[] = {ExactRow({0, -kInf, 1}, {{1, kNan}, {0, 0}, {1, 1}}),
-                           ExactRow({0, -kInf, kNan}, {{1, 2}, {0, 0}, {1, 1}}),
+  const ExactRow rows[] = {ExactRow({0, -kInf, 1}, {{1, kNaN}, {0, 0}, {1, 1}}),
+                           ExactRow({0, -kInf, kNaN}, {{1, 2}, {0, 0}, {1, 1}}),
                            with_sink({0, -kInf, 1}, kInf)};
   for (const ExactRow& problem : rows) {
     const ExactAnswer answer{problem.op};

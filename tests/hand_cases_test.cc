@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,15 +11,13 @@
 #include "attn/cpu_backend.h"
 #include "attn/mask.h"
 #include "attn/reference.h"
+#include "core/special_values.h"
 #include "property_tests/answer.h"
 #include "property_tests/hand_problem.h"
 #include "property_tests/problem_data.h"
 
 namespace attn::property_tests {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 double zero(const HandPlace&) { return 0.0; }
 double one(const HandPlace&) { return 1.0; }

@@ -6,12 +6,11 @@
 #include <limits>
 
 #include "attn/error.h"
+#include "core/special_values.h"
 #include "tests/operation_answer.h"
 
 namespace attn {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Two tokens, two heads of size 2, three keys.
 struct IndexerProblem {

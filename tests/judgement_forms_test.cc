@@ -3,17 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "attn/error.h"
+#include "core/special_values.h"
 #include "tests/judged_answer.h"
 
 namespace attn {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Rewrites the stored lse by a rule of [head, token], in a layout.
 template <class Rule>

@@ -1,10 +1,10 @@
 // Errors planted into right answers: every gate, and what it says.
 #include "attn/judgement.h"
+#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "attn/error.h"
@@ -13,8 +13,6 @@
 namespace attn {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 using At = std::vector<std::int64_t>;
 
 class Judging : public testing::Test {

@@ -2,11 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "attn/error.h"
 #include "attn/random.h"
+#include "core/special_values.h"
 #include "tests/operation_answer.h"
+#include "tests/random_values.h"
 
 namespace attn {
 namespace {
@@ -14,18 +15,8 @@ namespace {
 constexpr std::int64_t kLatent = 6;
 constexpr std::int64_t kRope = 3;
 constexpr std::int64_t kNope = 4;
-constexpr std::int64_t kHeads = 3;
-constexpr std::int64_t kValue = 5;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-std::vector<double> bells(std::int64_t count, RandomTensor tensor) {
-  std::vector<double> x;
-  for (std::int64_t i = 0; i < count; ++i) {
-    x.push_back(
-        static_cast<float>(bell(random_words(7, static_cast<std::uint64_t>(i), tensor, 2))));
-  }
-  return x;
-}
+constexpr std::int64_t kLatentHeads = 3;
+constexpr std::int64_t kValueSize = 5;
 
 // Two requests: 2 rows of 5 tokens, 1 row of 3; 4 blocks of 2 slots, block ids out of order.
 struct LatentProblem {
@@ -38,14 +29,15 @@ struct LatentProblem {
     op.seq_lens = pool.values(DType::kI32, {2}, {5, 3});
     op.block_table = pool.values(DType::kI32, {2, 3}, {4, 0, 2, 3, 1, 0});
     op.kv_cache = pool.values(DType::kF32, {5, 2, kLatent + kRope},
-                              bells(5 * 2 * (kLatent + kRope), RandomTensor::kKey));
+                              bells(7, 5 * 2 * (kLatent + kRope), RandomTensor::kKey));
     op.scale = 0.375;
-    op.w_uk = pool.values(DType::kF32, {kLatent, kHeads, kNope},
-                          bells(kLatent * kHeads * kNope, RandomTensor::kWUk));
-    op.w_uv = pool.values(DType::kF32, {kLatent, kHeads, kValue},
-                          bells(kLatent * kHeads * kValue, RandomTensor::kWUv));
-    expanded_query = pool.values(DType::kF64, {3, kHeads, kNope + kRope},
-                                 bells(3 * kHeads * (kNope + kRope), RandomTensor::kQuery));
+    op.w_uk = pool.values(DType::kF32, {kLatent, kLatentHeads, kNope},
+                          bells(7, kLatent * kLatentHeads * kNope, RandomTensor::kWUk));
+    op.w_uv = pool.values(DType::kF32, {kLatent, kLatentHeads, kValueSize},
+                          bells(7, kLatent * kLatentHeads * kValueSize, RandomTensor::kWUv));
+    expanded_query =
+        pool.values(DType::kF64, {3, kLatentHeads, kNope + kRope},
+                    bells(7, 3 * kLatentHeads * (kNope + kRope), RandomTensor::kQuery));
     op.query = form == MlaForm::kExpanded ? expanded_query : absorbed_query();
     if (form == MlaForm::kAbsorbed) op.w_uk = op.w_uv = TensorView{};
   }
@@ -54,7 +46,7 @@ struct LatentProblem {
   TensorView absorbed_query() {
     std::vector<double> q;
     for (std::int64_t t = 0; t < 3; ++t) {
-      for (std::int64_t h = 0; h < kHeads; ++h) {
+      for (std::int64_t h = 0; h < kLatentHeads; ++h) {
         for (std::int64_t l = 0; l < kLatent; ++l) {
           double sum = 0.0;
           for (std::int64_t p = 0; p < kNope; ++p) {
@@ -67,7 +59,7 @@ struct LatentProblem {
         }
       }
     }
-    return pool.values(DType::kF64, {3, kHeads, kLatent + kRope}, q);
+    return pool.values(DType::kF64, {3, kLatentHeads, kLatent + kRope}, q);
   }
 
   TensorPool pool;
@@ -114,7 +106,7 @@ TEST(Mla, AbsorbedEqualsItsDefinition) {
   const LatentProblem p(MlaForm::kAbsorbed);
   const OperationAnswer answer{p.op};
   // Slots of request 0: blocks 4, 0, 2; of request 1: blocks 3, 1. Causal, bottom-right.
-  for (std::int64_t head = 0; head < kHeads; ++head) {
+  for (std::int64_t head = 0; head < kLatentHeads; ++head) {
     expect_row(answer, 0, head, absorbed_row(p.op, 0, head, {8, 9, 0, 1}));
     expect_row(answer, 1, head, absorbed_row(p.op, 1, head, {8, 9, 0, 1, 4}));
     expect_row(answer, 2, head, absorbed_row(p.op, 2, head, {6, 7, 2}));
@@ -127,8 +119,8 @@ TEST(Mla, ExpandedEqualsAbsorbedTimesWuv) {
   const OperationAnswer latent{absorbed.op};
   const OperationAnswer answer{expanded.op};
   for (std::int64_t t = 0; t < 3; ++t) {
-    for (std::int64_t h = 0; h < kHeads; ++h) {
-      for (std::int64_t v = 0; v < kValue; ++v) {
+    for (std::int64_t h = 0; h < kLatentHeads; ++h) {
+      for (std::int64_t v = 0; v < kValueSize; ++v) {
         double expected = 0.0;
         for (std::int64_t l = 0; l < kLatent; ++l) {
           expected += value_at(latent.view("out"), t, h, l) * value_at(expanded.op.w_uv, l, h, v);
@@ -172,7 +164,7 @@ MlaSparseOp sparse(LatentProblem& p, TopkIndexSpace space, const std::vector<dou
 TEST(MlaSparse, ListsGoThroughTheBlockTableAndCountDuplicates) {
   LatentProblem p(MlaForm::kAbsorbed);
   const OperationAnswer answer{sparse(p, TopkIndexSpace::kRequest, {4, -1, 0, 3, 3, -1, -1, 2, 0})};
-  for (std::int64_t head = 0; head < kHeads; ++head) {
+  for (std::int64_t head = 0; head < kLatentHeads; ++head) {
     expect_row(answer, 0, head, absorbed_row(p.op, 0, head, {4, 8}));
     expect_row(answer, 1, head, absorbed_row(p.op, 1, head, {1, 1}));
     expect_row(answer, 2, head, absorbed_row(p.op, 2, head, {2, 6}));
@@ -186,7 +178,7 @@ TEST(MlaSparse, SlotsNeedNoTableAndLengthsKeepAPrefix) {
   op.sinks = p.pool.values(DType::kF32, {3}, {0.5, 1.0, -1.0});
   const OperationAnswer answer{op};
   const double sinks[] = {0.5, 1.0, -1.0};
-  for (std::int64_t head = 0; head < kHeads; ++head) {
+  for (std::int64_t head = 0; head < kLatentHeads; ++head) {
     expect_row(answer, 0, head, absorbed_row(p.op, 0, head, {9, 3}, sinks[head]));
     expect_row(answer, 1, head, absorbed_row(p.op, 1, head, {0, 1, 2}, sinks[head]));
     expect_row(answer, 2, head, absorbed_row(p.op, 2, head, {7}, sinks[head]));

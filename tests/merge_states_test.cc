@@ -5,12 +5,12 @@
 #include <limits>
 #include <numbers>
 
+#include "core/special_values.h"
 #include "tests/operation_answer.h"
 
 namespace attn {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Merged {

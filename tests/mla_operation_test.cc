@@ -59,7 +59,7 @@ CaseBuilder sparse() {
   return b;
 }
 
-CaseBuilder cache_write() {
+CaseBuilder latent_cache_write() {
   CaseBuilder b("mla_cache_write");
   b.object["axes"] = {{"num_tokens", 2}, {"num_blocks", 4}};
   b.object["attrs"] = {{"block_size", 2},
@@ -195,7 +195,7 @@ TEST(MlaOperation, SparseHasItsIndices) {
 }
 
 TEST(MlaOperation, CacheWriteHasItsTensors) {
-  const CaseFile file = cache_write().parse();
+  const CaseFile file = latent_cache_write().parse();
   const AttentionProblem problem = file.problem();
   const auto& op = std::get<MlaCacheWriteOp>(problem.operation());
   EXPECT_EQ(value_at(op.kv_c, 2, 5), 17.0);
@@ -204,26 +204,27 @@ TEST(MlaOperation, CacheWriteHasItsTensors) {
   EXPECT_EQ(to_string(op.kv_cache), "f8_e4m3fn[4,2,8]");
   EXPECT_EQ(value_at(op.k_scale, 0), 0.5);
   expect_error(
-      cache_write(),
+      latent_cache_write(),
       [](auto& b) {
         b.describe("outputs", "kv_cache_after", DType::kU8, {4, 2, 8});
       },
       "case.outputs.kv_cache_after is u8 [4,2,8], kv_cache is f8_e4m3fn [4,2,8]");
   expect_error(
-      cache_write(), [](auto& b) { b.describe("outputs", "key_cache_after", DType::kU8, {4}); },
+      latent_cache_write(),
+      [](auto& b) { b.describe("outputs", "key_cache_after", DType::kU8, {4}); },
       "case.outputs.key_cache_after is no answer of operation mla_cache_write");
   expect_error(
-      cache_write(),
+      latent_cache_write(),
       [](auto& b) {
         b.object["attrs"]["kv_lora_rank"] = 7;
         b.object["attrs"]["qk_rope_head_dim"] = 1;
       },
       "case.attrs.kv_lora_rank is 7, but kv_c is bf16[3,6]");
   expect_error(
-      cache_write(), [](auto& b) { b.object["attrs"]["qk_rope_head_dim"] = 1; },
+      latent_cache_write(), [](auto& b) { b.object["attrs"]["qk_rope_head_dim"] = 1; },
       "case.attrs.qk_rope_head_dim is 1, but k_pe is bf16[3,2]");
   expect_error(
-      cache_write(), [](auto& b) { b.object["axes"]["num_tokens"] = 3; },
+      latent_cache_write(), [](auto& b) { b.object["axes"]["num_tokens"] = 3; },
       "case.axes.num_tokens is 3, the tensors say 2");
 }
 

@@ -1,5 +1,6 @@
 // The model's rounder against the one conversion of the project, and against the definition.
 #include "property_tests/number_rounder.h"
+#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,6 @@
 namespace attn::property_tests {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr DType kStoredTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3FN,
                                   DType::kF8E5M2};
 

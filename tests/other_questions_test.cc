@@ -16,6 +16,7 @@
 
 #include "attn/case_writer.h"
 #include "attn/error.h"
+#include "core/special_values.h"
 #include "golden/questions/latent_setup.h"
 #include "golden/questions/other_questions.h"
 #include "tests/operation_answer.h"
@@ -24,8 +25,6 @@ namespace attn {
 namespace {
 
 using questions::Question;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 const std::vector<Question>& all() {
   static const std::vector<Question> questions = questions::other_questions();

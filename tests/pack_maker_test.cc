@@ -13,6 +13,7 @@
 
 #include "golden/file_descriptor.h"
 #include "golden/pack_limits.h"
+#include "tests/error_text.h"
 #include "tests/pack_fixture.h"
 #include "tests/scoped_workers.h"
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "golden/pack_notes.h"
+#include "tests/error_text.h"
 #include "tests/pack_fixture.h"
 #include "tests/scoped_workers.h"
 

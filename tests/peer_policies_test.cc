@@ -1,10 +1,10 @@
 // Each policy on either side of its limit, and all of them next to plain definitions.
 #include "judge/peer_policies.h"
+#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,8 +17,6 @@ namespace {
 
 using judge::Figures;
 using Values = std::vector<double>;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Answer {
   Values expected, actual, magnitudes = {}, naive = {};

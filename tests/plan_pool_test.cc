@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
@@ -212,10 +213,26 @@ TEST(WorkspacePool, GivesKeptBlocksAndReplacesTooSmallOnes) {
   EXPECT_EQ(pool.take(1).workspace().bytes, 1U) << "nothing is left";
 }
 
+constexpr int kThreads = 4;
+
+// Of kThreads threads that each call same(thread, round) for every round: how often it was false.
+int count_different(int num_rounds, const std::function<bool(int thread, int round)>& same) {
+  std::atomic<int> different = 0;
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int round = 0; round < num_rounds; ++round) {
+        if (!same(thread, round)) ++different;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return different;
+}
+
 // Four threads, each with both batches; their first calls meet.
 TEST(PlanPool, CallsThatComeTogetherGetPlansOfTheirOwnAndTheSameBits) {
-  constexpr int kThreads = 4;
-  constexpr int kRounds = 6;
   const Engine engine;
   const auto impl = engine.backend->make_impl(engine.layer);
   const auto builder = engine.backend->make_builder(engine.group);
@@ -225,18 +242,10 @@ TEST(PlanPool, CallsThatComeTogetherGetPlansOfTheirOwnAndTheSameBits) {
                                                  engine.forward(*impl, *batches[1])};
   ASSERT_EQ(engine.watch->num_prepared(), 2);
   engine.watch->let_meet(kThreads);
-  std::atomic<int> different = 0;
-  std::vector<std::thread> threads;
-  threads.reserve(kThreads);
-  for (int thread = 0; thread < kThreads; ++thread) {
-    threads.emplace_back([&, thread] {
-      for (int round = 0; round < kRounds; ++round) {
-        const int which = thread < 3 ? round % 2 : (round + 1) % 2;
-        if (engine.forward(*impl, *batches[which]) != expected[which]) ++different;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const int different = count_different(6, [&](int thread, int round) {
+    const int which = thread < 3 ? round % 2 : (round + 1) % 2;
+    return engine.forward(*impl, *batches[which]) == expected[which];
+  });
   EXPECT_EQ(different, 0);
   EXPECT_EQ(engine.watch->num_shared(), 0);
   // The first three calls of one batch met, so that there are at least three plans of it; never
@@ -247,7 +256,6 @@ TEST(PlanPool, CallsThatComeTogetherGetPlansOfTheirOwnAndTheSameBits) {
 
 // A later metadata object of the same builder takes what an earlier one gave back.
 TEST(PlanPool, MetadataOfOneBuilderMadeAndDroppedByThreadsHasTheSameBits) {
-  constexpr int kThreads = 4;
   constexpr int kRounds = 8;
   const Engine engine;
   const auto impl = engine.backend->make_impl(engine.layer);
@@ -257,22 +265,14 @@ TEST(PlanPool, MetadataOfOneBuilderMadeAndDroppedByThreadsHasTheSameBits) {
       engine.forward(*impl, *builder->build(0, kMixed, false)),
       engine.forward(*impl, *builder->build(0, kDecodes, false))};
   std::mutex building;  // a builder is not for concurrent calls
-  std::atomic<int> different = 0;
-  std::vector<std::thread> threads;
-  threads.reserve(kThreads);
-  for (int thread = 0; thread < kThreads; ++thread) {
-    threads.emplace_back([&, thread] {
-      for (int round = 0; round < kRounds; ++round) {
-        const int which = (thread + round) % 2;
-        const MetadataPtr metadata = [&] {
-          const std::lock_guard lock(building);
-          return builder->build(0, *batches[which], false);
-        }();
-        if (engine.forward(*impl, *metadata) != expected[which]) ++different;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const int different = count_different(kRounds, [&](int thread, int round) {
+    const int which = (thread + round) % 2;
+    const MetadataPtr metadata = [&] {
+      const std::lock_guard lock(building);
+      return builder->build(0, *batches[which], false);
+    }();
+    return engine.forward(*impl, *metadata) == expected[which];
+  });
   EXPECT_EQ(different, 0);
   EXPECT_EQ(engine.watch->num_shared(), 0);
   EXPECT_EQ(engine.watch->num_prepared(), 2 + kThreads * kRounds);

@@ -2,21 +2,19 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "attn/reference.h"
+#include "core/special_values.h"
 #include "tests/small_problem.h"
 
 namespace attn {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The small problem with queries of 0: every row is the mean of the values it sees, and value k of
 // a request is 2^k in every dim. Rows see 4, 5 and 3 keys.

@@ -8,6 +8,7 @@
 
 #include "golden/input_file.h"
 #include "tests/damaged_file.h"
+#include "tests/error_text.h"
 
 namespace attn::golden {
 namespace {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attn/problem.h"
+#include "core/special_values.h"
 #include "reference/second/visible_keys.h"
 #include "tests/tensor_pool.h"
 
@@ -18,8 +19,6 @@ namespace attn::second {
 namespace {
 
 constexpr std::int64_t kHeads = 2;
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 class RandomMask {
  public:
@@ -121,14 +120,14 @@ class RandomMask {
     BiasSpec& bias = op_.bias;
     if (one_in(4)) {
       bias.alibi_form = static_cast<AlibiForm>(1 + up_to(4));
-      bias.alibi_slopes = draw(DType::kF32, {kHeads}, {0.5, -2.0, 0.0, -kMinusInfinity});
+      bias.alibi_slopes = draw(DType::kF32, {kHeads}, {0.5, -2.0, 0.0, kInf});
     }
     if (one_in(4)) {
-      bias.attn_bias = draw_scores(DType::kF32, {0.0, 1.5, kMinusInfinity, -kMinusInfinity, kNaN});
+      bias.attn_bias = draw_scores(DType::kF32, {0.0, 1.5, -kInf, kInf, kNaN});
     }
     if (one_in(4)) {
       const std::int64_t nodes = 1 + up_to(5);
-      bias.qq_bias = draw(DType::kF32, {nodes, nodes}, {0.0, 0.25, kMinusInfinity, kNaN});
+      bias.qq_bias = draw(DType::kF32, {nodes, nodes}, {0.0, 0.25, -kInf, kNaN});
     }
   }
 
@@ -209,13 +208,12 @@ struct Predicate {
 
   bool masked_by_bias() const {
     const BiasSpec& bias = op.bias;
-    if (bias.alibi_form != AlibiForm::kNone && alibi() == kMinusInfinity) return true;
-    if (bias.attn_bias.present() && element(bias.attn_bias) == kMinusInfinity) return true;
+    if (bias.alibi_form != AlibiForm::kNone && alibi() == -kInf) return true;
+    if (bias.attn_bias.present() && element(bias.attn_bias) == -kInf) return true;
     if (!bias.qq_bias.present()) return false;
     const std::int64_t node = k - op.context_len(request);
     const std::int64_t nodes = bias.qq_bias.shape[0];
-    return row < nodes && 0 <= node && node < nodes &&
-           value_at(bias.qq_bias, row, node) == kMinusInfinity;
+    return row < nodes && 0 <= node && node < nodes && value_at(bias.qq_bias, row, node) == -kInf;
   }
 
   bool holds() const {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "attn/selector.h"
+#include "core/contains.h"
 #include "tests/hand_made_record.h"
 
 namespace attn {
@@ -41,9 +42,7 @@ TEST(HandCase, H07AutomaticSelectionChecksTheBlockSize) {
     EXPECT_EQ(selection.backend, std::nullopt) << major;
     EXPECT_FALSE(selection.candidates.empty());
     for (const Candidate& candidate : selection.candidates) {
-      EXPECT_NE(std::find(candidate.reasons.begin(), candidate.reasons.end(),
-                          one["every_reason_list_has"]),
-                candidate.reasons.end())
+      EXPECT_TRUE(contains(candidate.reasons, one["every_reason_list_has"].get<std::string>()))
           << major << " " << candidate.name;
     }
   }

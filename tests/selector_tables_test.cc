@@ -1,7 +1,7 @@
 // Every row of the decision tables that vLLM 0.33.0 produced.
 #include "selector/replay.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <fstream>

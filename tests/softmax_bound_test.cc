@@ -1,12 +1,12 @@
 // The bound of softmax rows against numpy's, which was written apart, and against values by hand.
 #include "judge/softmax_bound.h"
+#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -18,8 +18,6 @@ namespace attn::judge {
 namespace {
 
 using nlohmann::json;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 double real(const json& node) {
   return node.is_string() ? std::strtod(node.get<std::string>().c_str(), nullptr)

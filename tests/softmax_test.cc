@@ -1,5 +1,6 @@
 // The reference's row arithmetic: attend, merge, add_sink, dot.
 #include "reference/softmax.h"
+#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,6 @@
 namespace attn::reference {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kUnit = 0x1p-53;  // half a unit in the last place of 1
 
 // One value column.

@@ -11,6 +11,7 @@
 
 #include "core/hex_float.h"
 #include "tests/damaged_file.h"
+#include "tests/error_text.h"
 
 namespace attn {
 namespace {

@@ -1,5 +1,6 @@
 // Figures by hand and by plain loops.
 #include "judge/telemetry.h"
+#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +16,6 @@ namespace {
 
 using judge::Figures;
 using judge::TelemetryTally;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Telemetry of(const std::vector<double>& expected, const std::vector<double>& actual,
              DType stored = DType::kF32) {

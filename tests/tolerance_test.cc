@@ -8,13 +8,12 @@
 
 #include "attn/error.h"
 #include "attn/verdict.h"
+#include "core/special_values.h"
 #include "tests/tensor_pool.h"
 
 namespace attn {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 using At = std::vector<std::int64_t>;
 
 class Tolerances : public testing::Test {

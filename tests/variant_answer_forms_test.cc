@@ -2,19 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "attn/error.h"
 #include "attn/lse_form.h"
 #include "attn/topk_selection.h"
+#include "core/special_values.h"
 #include "tests/operation_answer.h"
 
 namespace attn {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // 2 heads, 3 tokens. The keys' weights add up to 1 ... 6 (head after head), the sinks are log(2)
 // and log(7).

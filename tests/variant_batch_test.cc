@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "attn/error.h"
+#include "tests/error_text.h"
 #include "tests/variant_batch.h"
 
 namespace attn {
@@ -15,16 +16,6 @@ std::vector<std::int64_t> ints(const HostTensor& tensor) {
     values.push_back(static_cast<std::int32_t>(tensor.code(i)));
   }
   return values;
-}
-
-template <class Action>
-std::string error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 bool causal(std::int64_t q, std::int64_t k) { return k <= q; }

@@ -12,14 +12,15 @@
 #include "attn/nvfp4_swizzle.h"
 #include "reference/block_quantize.h"
 #include "reference/quantize.h"
+#include "tests/error_text.h"
 #include "tests/variant_batch.h"
 
 namespace attn {
 namespace {
 
 constexpr double kE2M1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kFloatNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kFloatInf = std::numeric_limits<float>::infinity();
 
 double e2m1(unsigned code) { return (code & 8) != 0 ? -kE2M1[code & 7] : kE2M1[code & 7]; }
 
@@ -27,7 +28,7 @@ double e2m1(unsigned code) { return (code & 8) != 0 ? -kE2M1[code & 7] : kE2M1[c
 double e4m3(unsigned code) {
   const auto exponent = static_cast<int>((code >> 3) & 15);
   const int fraction = static_cast<int>(code & 7);
-  if ((code & 0x7F) == 0x7F) return kNaN;
+  if ((code & 0x7F) == 0x7F) return kFloatNaN;
   const double magnitude =
       exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10);
   return (code & 0x80) != 0 ? -magnitude : magnitude;
@@ -35,7 +36,7 @@ double e4m3(unsigned code) {
 
 // How far the nearest of the codes [0, count) under a scale is from x.
 double nearest(double x, double scale, unsigned count, double (*value)(unsigned)) {
-  double least = kInf;
+  double least = kFloatInf;
   for (unsigned code = 0; code < count; ++code) {
     const double distance = std::fabs(value(code) * scale - x);
     if (distance < least) least = distance;
@@ -45,16 +46,6 @@ double nearest(double x, double scale, unsigned count, double (*value)(unsigned)
 
 // Slack for quotients rounded to float32 before the rounding to a code.
 constexpr double kSlack = 1.0 + 1e-6;
-
-template <class Action>
-std::string error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 using Block = std::array<float, 16>;
 
@@ -120,7 +111,7 @@ TEST(Nvfp4Write, BlocksOfZerosAndOfLessThanTheLeastScaleAreZero) {
 }
 
 TEST(Nvfp4Write, RejectsAGlobalScaleWithoutAnInverse) {
-  for (const float inverse : {0.0f, -1.0f, kInf, kNaN}) {
+  for (const float inverse : {0.0f, -1.0f, kFloatInf, kFloatNaN}) {
     const std::string text = error_of([&] { reference::quantize_nvfp4(Block{}, inverse); });
     EXPECT_NE(text.find("must be positive and finite"), std::string::npos) << inverse;
   }
@@ -137,14 +128,14 @@ TEST(OutputNvfp4, StaysWithinHalfAStep) {
 
 TEST(OutputNvfp4, NaNStaysNaN) {
   Block x = random_block(1, 1.0);
-  x[7] = kNaN;
+  x[7] = kFloatNaN;
   const reference::Nvfp4Block block = reference::quantize_nvfp4(x, 1.0f);
   EXPECT_TRUE(std::isnan(e2m1(block.codes[7]) * e4m3(block.scale)));
 }
 
 TEST(OutputNvfp4, InfinitiesSaturate) {
   Block x = random_block(2, 1.0);
-  x[4] = -kInf;
+  x[4] = -kFloatInf;
   const reference::Nvfp4Block block = reference::quantize_nvfp4(x, 1.0f);
   EXPECT_EQ(e2m1(block.codes[4]) * e4m3(block.scale), -6.0 * 448.0);
 }
@@ -192,7 +183,7 @@ TEST(OutputGroupFp8, StaysWithinHalfAStepUnderAPowerOfTwoAsScale) {
 
 TEST(OutputGroupFp8, NaNStaysNaNAndInfinitiesSaturate) {
   const reference::Fp8Group group =
-      reference::quantize_fp8_group(std::vector<float>{kNaN, 448.0f, -kInf, 0.0f, 2.0f});
+      reference::quantize_fp8_group(std::vector<float>{kFloatNaN, 448.0f, -kFloatInf, 0.0f, 2.0f});
   EXPECT_EQ(group.scale, 1.0f);
   EXPECT_TRUE(std::isnan(e4m3(group.codes[0])));
   EXPECT_EQ(e4m3(group.codes[1]), 448.0);

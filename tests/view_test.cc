@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attn/error.h"
+#include "tests/error_text.h"
 
 namespace attn {
 namespace {
@@ -20,15 +21,6 @@ static_assert(std::is_trivially_copyable_v<MutableTensorView> &&
 static_assert(std::is_convertible_v<MutableTensorView, TensorView>);
 static_assert(!std::is_convertible_v<TensorView, MutableTensorView>);
 static_assert(sizeof(TensorView{}.shape[0]) == 8 && sizeof(TensorView{}.stride_bytes[0]) == 8);
-
-std::string error_of(auto call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 class View : public testing::Test {
  protected:

@@ -1,12 +1,12 @@
 // visible_ranges: which keys one row sees, masks and biases together.
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "attn/reference.h"
+#include "core/special_values.h"
 #include "tests/small_problem.h"
 
 namespace attn {
@@ -18,7 +18,6 @@ void PrintTo(const KeyRange& range, std::ostream* stream) {
 namespace {
 
 using Ranges = std::vector<KeyRange>;
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 TEST(VisibleRanges, OfCausalRowsEndWithThemselves) {
   SmallProblem p;  // rows at positions 3, 4 of 5 keys and 2 of 3

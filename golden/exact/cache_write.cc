@@ -1,6 +1,6 @@
 #include "golden/exact/cache_write.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

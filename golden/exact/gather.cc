@@ -6,7 +6,7 @@ namespace attn::exact {
 namespace {
 
 // The tensors of one side of a cache.
-struct Side {
+struct CacheSide {
   const TensorView& codes;
   const TensorView& scale;
   const TensorView& scale_of_token;
@@ -21,8 +21,8 @@ Real scale_of_head(const TensorView& scale, std::int64_t request, std::int64_t k
   return Real(bits, value_at(scale, scale.shape[0] == 1 ? 0 : kv_head));
 }
 
-Elements read_side(const KvCacheView& kv, const Side& side, std::int64_t request, std::int64_t k,
-                   std::int64_t kv_head, int bits) {
+Elements read_side(const KvCacheView& kv, const CacheSide& side, std::int64_t request,
+                   std::int64_t k, std::int64_t kv_head, int bits) {
   const KvSlot at = kv_slot(kv, request, k);
   if (kv.encoding != KvEncoding::kNvfp4 && elements_per_unit(side.codes.dtype) != 1) {
     throw Error("i4 caches have no exact answer");
@@ -52,15 +52,15 @@ Elements read_side(const KvCacheView& kv, const Side& side, std::int64_t request
 
 Elements read_key(const KvCacheView& kv, std::int64_t request, std::int64_t k, std::int64_t kv_head,
                   int bits) {
-  const Side side{kv.key,           kv.k_scale,        kv.k_scale_cache,
-                  kv.k_block_scale, kv.k_global_scale, kv.head_size()};
+  const CacheSide side{kv.key,           kv.k_scale,        kv.k_scale_cache,
+                       kv.k_block_scale, kv.k_global_scale, kv.head_size()};
   return read_side(kv, side, request, k, kv_head, bits);
 }
 
 Elements read_value(const KvCacheView& kv, std::int64_t request, std::int64_t k,
                     std::int64_t kv_head, int bits) {
-  const Side side{kv.value,         kv.v_scale,        kv.v_scale_cache,
-                  kv.v_block_scale, kv.v_global_scale, kv.head_size_v()};
+  const CacheSide side{kv.value,         kv.v_scale,        kv.v_scale_cache,
+                       kv.v_block_scale, kv.v_global_scale, kv.head_size_v()};
   return read_side(kv, side, request, k, kv_head, bits);
 }
 

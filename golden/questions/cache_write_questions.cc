@@ -1,15 +1,12 @@
 // Writes of new keys and values into a paged cache: which slots change, and into which codes.
-#include <limits>
 #include <utility>
 
+#include "core/special_values.h"
 #include "golden/questions/other_questions.h"
 #include "golden/questions/write_setup.h"
 
 namespace attn::questions {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 void add_write(std::vector<Question>& to, std::string id, std::string name, std::string scenario,
                std::vector<std::string> rulings, const WriteSetup& setup) {

@@ -1,6 +1,6 @@
 #include "golden/questions/draw.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <bit>
 #include <cmath>

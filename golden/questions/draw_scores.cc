@@ -4,11 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "core/special_values.h"
+
 namespace attn::questions {
 namespace {
-
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 struct Longest {
   std::int64_t query_len = 0;
@@ -55,10 +54,10 @@ TensorView draw_attn_bias(const AttentionSetup& setup, TensorStore& memory) {
   const BiasTensor& bias = *setup.attn_bias;
   const std::int64_t num_keys = longest(setup).seq_len;
   return memory.keep(drawn(bias.dtype, score_shape(setup, bias.axes), [&](const auto& index) {
-    if (bias.axes.per_key && index[3] >= num_keys) return kNotANumber;
+    if (bias.axes.per_key && index[3] >= num_keys) return kNaN;
     const Place at = score_place(index);
     if (bias.hides && !random_mask_bit(words_at(setup.source, RandomTensor::kAttnMask, at))) {
-      return kMinusInfinity;
+      return -kInf;
     }
     return bell(words_at(setup.source, RandomTensor::kAttnBias, at));
   }));
@@ -69,8 +68,7 @@ TensorView draw_tree(const AttentionSetup& setup, TensorStore& memory) {
   const std::vector<int>& parents = setup.tree.parents;
   if (parents.empty()) return {};
   const auto n = static_cast<std::int64_t>(parents.size());
-  HostTensor bias(DType::kF32, {n, n},
-                  std::vector<double>(parents.size() * parents.size(), kMinusInfinity));
+  HostTensor bias(DType::kF32, {n, n}, std::vector<double>(parents.size() * parents.size(), -kInf));
   for (std::int64_t row = 0; row < n; ++row) {
     for (std::int64_t node = row; node >= 0; node = parents[static_cast<std::size_t>(node)]) {
       const Place at = {.position = node, .dim = row};

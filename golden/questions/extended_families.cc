@@ -1,6 +1,7 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 

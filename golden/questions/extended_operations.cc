@@ -1,5 +1,5 @@
 // Pack `extended`: the operations beside `attention`.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <iterator>
 #include <utility>

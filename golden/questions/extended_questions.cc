@@ -1,6 +1,6 @@
 #include "golden/questions/extended_questions.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace attn::questions {
 

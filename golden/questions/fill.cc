@@ -3,11 +3,11 @@
 #include <limits>
 #include <utility>
 
+#include "core/special_values.h"
+
 namespace attn::questions {
 
 std::uint64_t fill_code(Fill fill, DType type) {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
-  constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
   if (fill == Fill::kZero) return 0;
   if (type == DType::kF4E2M1) return 0x77;  // the largest, twice
   if (type == DType::kI8) return fill == Fill::kMinusInfinity ? 0x80 : 0x7F;
@@ -19,7 +19,7 @@ std::uint64_t fill_code(Fill fill, DType type) {
     case Fill::kLargest:
       return encode(type, kInf, Overflow::kSaturate);
     default:
-      return encode(type, kNotANumber, Overflow::kInfinity);
+      return encode(type, kNaN, Overflow::kInfinity);
   }
 }
 

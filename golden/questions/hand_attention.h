@@ -3,18 +3,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <vector>
 
+#include "core/special_values.h"
 #include "golden/questions/draw.h"
 #include "golden/questions/fill.h"
 #include "golden/questions/question.h"
 #include "golden/questions/question_text.h"
 
 namespace attn::questions {
-
-inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
 using HandElement = std::function<double(const Place&)>;
 

@@ -1,11 +1,10 @@
-#include <limits>
 
+#include "core/special_values.h"
 #include "golden/questions/attention_questions.h"
 
 namespace attn::questions {
 
 std::vector<AttentionEntry> sink_entries() {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
   return {
       {.id = "sinks-plus_inf",
        .name = "sinks of +inf, -inf, and two finite ones",

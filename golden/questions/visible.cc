@@ -1,6 +1,6 @@
 #include "golden/questions/visible.h"
 
-#include <limits>
+#include "core/special_values.h"
 
 namespace attn::questions {
 namespace {
@@ -55,17 +55,14 @@ double score_element(const TensorView& view, std::int64_t request, std::int64_t 
 
 bool bias_hides(const AttentionOp& op, std::int64_t request, std::int64_t head, std::int64_t row,
                 std::int64_t k) {
-  constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
   const BiasSpec& bias = op.bias;
-  if (bias.attn_bias.present() &&
-      score_element(bias.attn_bias, request, head, row, k) == kMinusInfinity) {
+  if (bias.attn_bias.present() && score_element(bias.attn_bias, request, head, row, k) == -kInf) {
     return true;
   }
   if (!bias.qq_bias.present()) return false;
   const std::int64_t n = bias.qq_bias.shape[0];
   const std::int64_t column = k - op.context_len(request);
-  return row < n && 0 <= column && column < n &&
-         value_at(bias.qq_bias, row, column) == kMinusInfinity;
+  return row < n && 0 <= column && column < n && value_at(bias.qq_bias, row, column) == -kInf;
 }
 
 }  // namespace

@@ -1,15 +1,13 @@
 #include "golden/questions/write_setup.h"
 
-#include <limits>
 #include <utility>
 
+#include "core/special_values.h"
 #include "golden/questions/cache_rows.h"
 #include "golden/questions/slots.h"
 
 namespace attn::questions {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 HostTensor draw_rows(const WriteSetup& setup, const FamilyValues& values, bool keys) {
   const std::vector<double>& first = keys ? setup.first_key : setup.first_value;

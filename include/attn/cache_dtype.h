@@ -104,6 +104,9 @@ class CacheDTypeSet {
   }
   constexpr bool operator==(const CacheDTypeSet&) const = default;
 
+  // A bit for each dtype, in the order of the enum, then one for "not given".
+  constexpr std::uint32_t bits() const { return bits_; }
+
  private:
   constexpr explicit CacheDTypeSet(std::uint32_t bits) : bits_(bits) {}
   static constexpr std::uint32_t bit(std::optional<CacheDType> dtype) {

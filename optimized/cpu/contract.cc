@@ -1,6 +1,6 @@
 #include "optimized/cpu/contract.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

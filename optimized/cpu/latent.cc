@@ -1,6 +1,6 @@
 #include "optimized/cpu/latent.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace attn::cpu {
 namespace {

@@ -1,6 +1,6 @@
 #include "optimized/cpu/plan.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

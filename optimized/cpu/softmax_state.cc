@@ -8,8 +8,8 @@
 namespace attn::cpu {
 namespace {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kFloatMinusInf = -std::numeric_limits<float>::infinity();
+constexpr float kFloatNaN = std::numeric_limits<float>::quiet_NaN();
 // Stands for a weight that underflowed to 0 where it meets an infinite or NaN value: 0 * inf would
 // turn an infinite answer into NaN.
 constexpr float kTinyWeight = std::numeric_limits<float>::min();
@@ -19,13 +19,13 @@ float factor(float x) { return std::max(std::exp(x), kTinyWeight); }
 
 // NaN when a score is NaN or +inf, else the largest. (A maximum alone would lose a NaN.)
 float checked_max(const float* scores) {
-  float largest = kMinusInfinity;
+  float largest = kFloatMinusInf;
   bool bad = false;
   for (int j = 0; j < kTileKeys; ++j) {
     bad |= !(scores[j] < std::numeric_limits<float>::infinity());
     largest = scores[j] > largest ? scores[j] : largest;
   }
-  return bad ? kNaN : largest;
+  return bad ? kFloatNaN : largest;
 }
 
 float sum_of_weights(const float* weights) {
@@ -60,7 +60,7 @@ void scale_and_add(float* acc, float acc_factor, const float* add, float add_fac
 }  // namespace
 
 void clear(const SoftmaxStates& states, std::int64_t rows) {
-  std::fill_n(states.max, rows, kMinusInfinity);
+  std::fill_n(states.max, rows, kFloatMinusInf);
   std::fill_n(states.sum, rows, 0.0f);
   std::fill_n(states.acc, rows * states.stride, 0.0f);
 }
@@ -71,7 +71,7 @@ void add_tile(const SoftmaxStates& states, std::int64_t row, std::uint64_t keys,
   if (std::isnan(max)) return;
   const float tile_max = checked_max(scores);
   if (std::isnan(tile_max)) {
-    max = kNaN;
+    max = kFloatNaN;
     return;
   }
   const float old_max = max;
@@ -81,7 +81,7 @@ void add_tile(const SoftmaxStates& states, std::int64_t row, std::uint64_t keys,
   const std::uint64_t taken = weighty(keys, tile.infinite_or_nan, scores);
   weigh_values(scores, taken, tile.values, states.stride, tile_acc);
   float* acc = states.acc_row(row);
-  if (old_max == kMinusInfinity) {
+  if (old_max == kFloatMinusInf) {
     states.sum[row] = tile_sum;
     std::copy_n(tile_acc, states.stride, acc);
     return;
@@ -95,16 +95,16 @@ void merge(const SoftmaxStates& total, const SoftmaxStates& part, std::int64_t r
   for (std::int64_t row = 0; row < rows; ++row) {
     const float part_max = part.max[row];
     float& max = total.max[row];
-    if (part_max == kMinusInfinity || std::isnan(max)) continue;
+    if (part_max == kFloatMinusInf || std::isnan(max)) continue;
     if (std::isnan(part_max)) {
-      max = kNaN;
+      max = kFloatNaN;
       continue;
     }
     const float old_max = max;
     max = std::max(old_max, part_max);
     const float part_factor = factor(part_max - max);
     // A total that saw nothing is all zeros, not a term of weight e^-inf.
-    const float total_factor = old_max == kMinusInfinity ? 1.0f : factor(old_max - max);
+    const float total_factor = old_max == kFloatMinusInf ? 1.0f : factor(old_max - max);
     total.sum[row] = total.sum[row] * total_factor + part.sum[row] * part_factor;
     scale_and_add(total.acc_row(row), total_factor, part.acc_row(row), part_factor, total.stride);
   }
