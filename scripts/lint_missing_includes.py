@@ -97,6 +97,7 @@ FUNCTION = re.compile(r"^(?!return\b|using\b|typedef\b)[\w:<>,&*\s]*?[\s&*]([a-z
 ANYWHERE = re.compile(
     r"\b(?!return\b|throw\b|else\b|case\b|new\b|delete\b|const\b|constexpr\b|co_)[\w>\]]+(?:\s*[>&*]+\s*|\s+)(\w+)\s*[({=;,\[:)]|"
     r"\b(?:struct|enum class|class|enum|using) (\w+)")
+UNSCOPED = re.compile(r"^enum (?!class)[^{;]*\{([^}]*)\}", re.M)
 ENUMERATORS = re.compile(r"\benum [^{;]*\{([^}]*)\}")
 # A type or constant, or a function that is called.
 USE = re.compile(r"(?<![\w:.])(?<!->)(?:attn::)?(?:([A-Zk]\w*)|([a-z]\w*)[(<])")
@@ -113,6 +114,7 @@ class File:
         self.names_anywhere = {first or second for first, second in ANYWHERE.findall(self.code)}
         self.names_anywhere |= {name for body in ENUMERATORS.findall(self.code) for name in re.findall(r"\w+", body)}
         self.declared = {name for kind in (TYPE, CONSTANT, FUNCTION) for name in kind.findall(self.code)}
+        self.declared |= {name for body in UNSCOPED.findall(self.code) for name in re.findall(r"\bk[A-Z]\w*", body)}
 
 
 class Project:

@@ -9,6 +9,7 @@
 #include "attn/case_file.h"
 #include "golden/safetensors.h"
 #include "tests/damaged_file.h"
+#include "tests/error_text.h"
 #include "tests/tensor_pool.h"
 
 namespace attn {
