@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "attn/arithmetic.h"
 #include "attn/error.h"
 #include "cli/backends.h"
+#include "core/contains.h"
 #include "core/text_file.h"
 
 namespace attn::cli {
@@ -50,7 +50,7 @@ std::string widened(std::string_view out, DType stored) {
 std::optional<PrecisionContract> contract_of_flag(const std::string& flag) {
   if (flag.empty()) return std::nullopt;
   const std::vector<std::string_view> names = contract_names();
-  if (std::find(names.begin(), names.end(), flag) != names.end()) return PrecisionContract{flag};
+  if (contains(names, flag)) return PrecisionContract{flag};
   std::error_code absent;
   if (!fs::is_regular_file(flag, absent)) {
     throw Error(fmt::format("--contract is '{}', neither a file nor one of {}", flag,

@@ -8,6 +8,7 @@
 #include "attn/error.h"
 #include "attn/executable_backend.h"
 #include "core/checks.h"
+#include "core/contains.h"
 
 namespace attn {
 namespace {
@@ -114,7 +115,7 @@ class Conversion {
     if (batch_.causal_per_req && layer_.attn_type != AttentionType::kEncoder) {
       const std::vector<bool>& causal = *batch_.causal_per_req;
       mask.causal_per_req = memory_.keep(integers(DType::kBool, {batch_.num_reqs}, causal));
-      all_causal = std::find(causal.begin(), causal.end(), false) == causal.end();
+      all_causal = !contains(causal, false);
     }
     if (batch_.rswa_prefix_lens && layer_.sliding_window) {
       mask.rswa_window = *layer_.sliding_window;

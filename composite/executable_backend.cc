@@ -12,6 +12,7 @@
 #include "composite/executable_impl.h"
 #include "composite/idle_ranges.h"
 #include "composite/image_ranges.h"
+#include "core/contains.h"
 
 namespace attn {
 namespace {
@@ -19,14 +20,13 @@ namespace {
 bool answers(const std::shared_ptr<const Backend>& backend, OpKind operation) {
   if (!backend) return false;
   const std::vector<OpKind>& all = backend->capabilities().operations;
-  return std::find(all.begin(), all.end(), operation) != all.end();
+  return contains(all, operation);
 }
 
 bool has_window(const BuilderArguments& group) {
   return std::any_of(group.model.begin(), group.model.end(), [&](const LayerTraits& layer) {
     const auto& names = group.layer_names;
-    return layer.sliding_window && *layer.sliding_window &&
-           std::find(names.begin(), names.end(), layer.name) != names.end();
+    return layer.sliding_window && *layer.sliding_window && contains(names, layer.name);
   });
 }
 

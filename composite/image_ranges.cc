@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/contains.h"
+
 namespace attn {
 namespace {
 
@@ -46,8 +48,7 @@ PlainMask plain_mask(const CommonAttentionMetadata& batch, std::int32_t row,
   plain.causal =
       batch.causal_per_req ? (*batch.causal_per_req)[static_cast<std::size_t>(row)] : batch.causal;
   for (const LayerTraits& layer : group.model) {
-    const bool mine = std::find(group.layer_names.begin(), group.layer_names.end(), layer.name) !=
-                      group.layer_names.end();
+    const bool mine = contains(group.layer_names, layer.name);
     if (!mine || !layer.sliding_window || !*layer.sliding_window) continue;
     const std::int64_t bound = **layer.sliding_window - 1;
     plain.window_right = std::min(plain.window_right, bound);

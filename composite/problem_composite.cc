@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
 #include <set>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "attn/error.h"
 #include "composite/executable_backend.h"
+#include "core/contains.h"
 
 namespace attn {
 namespace {
@@ -34,7 +34,7 @@ class Candidate final : public ExecutableBackend {
 template <class T>
 void add_missing(std::vector<T>& to, const std::vector<T>& from) {
   for (const T& item : from) {
-    if (std::find(to.begin(), to.end(), item) == to.end()) to.push_back(item);
+    if (!contains(to, item)) to.push_back(item);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "attn/error.h"
 #include "attn/vllm_error.h"
 #include "core/checks.h"
+#include "core/contains.h"
 
 namespace attn {
 namespace {
@@ -61,7 +62,7 @@ BlockSizes intersect_block_sizes(std::span<const BlockSize> outer,
   for (const BlockSize a : outer) {
     for (const BlockSize b : inner) {
       const std::optional<BlockSize> both = intersection(a, b);
-      if (both && std::find(common.begin(), common.end(), *both) == common.end()) {
+      if (both && !contains(common, *both)) {
         common.push_back(*both);
       }
     }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "attn/vllm_error.h"
+#include "core/contains.h"
 
 namespace attn {
 namespace {
@@ -30,14 +31,14 @@ std::optional<GraphSupport> graph_support_from_name(std::string_view name) {
 
 bool HeadSizes::allow(int head_size) const {
   if (head_size < min || head_size > max || head_size % multiple_of != 0) return false;
-  return only.empty() || std::find(only.begin(), only.end(), head_size) != only.end();
+  return only.empty() || contains(only, head_size);
 }
 
 bool KernelBlocks::support(std::optional<int> block_size) const {
   if (sizes.empty() && empty_refuses) return false;
   if (multiples_only) return !block_size || *block_size % *multiples_only == 0;
   if (exact && block_size) {
-    return std::find(sizes.begin(), sizes.end(), BlockSize{*block_size, false}) != sizes.end();
+    return contains(sizes, BlockSize{*block_size, false});
   }
   return supports_block_size(sizes, block_size);
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "attn/error.h"
+#include "core/contains.h"
 #include "core/hex_float.h"
 
 namespace attn {
@@ -109,7 +110,7 @@ void JsonNode::expect_object() const {
 void JsonNode::expect_only(std::span<const std::string_view> known_keys) const {
   expect_object();
   for (const auto& [key, value] : value_->items()) {
-    if (std::find(known_keys.begin(), known_keys.end(), key) == known_keys.end()) {
+    if (!contains(known_keys, key)) {
       throw Error(fmt::format("{} has the unknown key {}", path_, in_quotes(key)));
     }
   }

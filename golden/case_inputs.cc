@@ -2,9 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "attn/error.h"
+#include "core/contains.h"
 
 namespace attn::golden {
 
@@ -30,7 +29,7 @@ TensorView CaseInputs::take_if_given(const std::string& input) {
 void CaseInputs::expect_attributes(std::initializer_list<std::string_view> known,
                                    std::string_view context) const {
   for (const std::string& attribute : attrs().given) {
-    if (std::find(known.begin(), known.end(), attribute) == known.end()) {
+    if (!contains(known, attribute)) {
       throw Error(fmt::format("case.attrs.{} does not belong to {}", attribute, context));
     }
   }

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "attn/error.h"
+#include "core/contains.h"
 #include "golden/ascii.h"
 #include "golden/safetensors.h"
 
@@ -87,7 +88,7 @@ bool is_id(std::string_view text) {
 
 void expect_known(const JsonNode& node, const std::string& key,
                   std::span<const std::string_view> known) {
-  if (std::find(known.begin(), known.end(), key) == known.end()) {
+  if (!contains(known, key)) {
     throw Error(fmt::format("{} has the unknown key {}", node.path(), in_quotes(key)));
   }
 }
@@ -108,7 +109,7 @@ TensorDescription parse_tensor(const JsonNode& node) {
 }
 
 void expect_dtype(const JsonNode& tensor, DType dtype, std::initializer_list<DType> allowed) {
-  if (std::find(allowed.begin(), allowed.end(), dtype) != allowed.end()) return;
+  if (contains(allowed, dtype)) return;
   std::vector<std::string_view> names;
   for (const DType type : allowed) names.push_back(name(type));
   tensor.at("dtype").fail(fmt::format("{}", fmt::join(names, " or ")));
@@ -159,7 +160,7 @@ std::vector<std::string> parse_flags(const JsonNode& node) {
   std::vector<std::string> flags;
   for (const JsonNode& flag : node.elements()) {
     flag.choice({"poisoned", "padded_rows", "q_len_gt_seq_len", "seq_len_zero"});
-    if (std::find(flags.begin(), flags.end(), flag.string()) != flags.end()) {
+    if (contains(flags, flag.string())) {
       flag.fail("each flag once");
     }
     flags.push_back(flag.string());

@@ -1,8 +1,8 @@
 #include "golden/pack_index.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/contains.h"
 #include "golden/case_index.h"
 
 namespace attn::golden {
@@ -18,7 +18,7 @@ std::vector<std::string> parse_words(const JsonNode& node) {
   std::vector<std::string> words;
   for (const JsonNode& word : node.elements()) {
     std::string text = word.string();
-    if (std::find(words.begin(), words.end(), text) != words.end()) word.fail("each word once");
+    if (contains(words, text)) word.fail("each word once");
     words.push_back(std::move(text));
   }
   return words;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attn/error.h"
+#include "core/contains.h"
 #include "golden/ascii.h"
 #include "golden/case_object.h"
 #include "golden/error_source.h"
@@ -99,7 +100,7 @@ std::vector<std::string> parse_links(const JsonNode& node) {
   std::vector<std::string> links;
   for (const JsonNode& link : node.elements()) {
     std::string text = text_of(link, link.string().starts_with("https://"), "a link, https://...");
-    if (std::find(links.begin(), links.end(), text) != links.end()) link.fail("each link once");
+    if (contains(links, text)) link.fail("each link once");
     links.push_back(std::move(text));
   }
   return links;

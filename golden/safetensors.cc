@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attn/error.h"
+#include "core/contains.h"
 #include "core/strict_json.h"
 #include "golden/input_file.h"
 
@@ -211,7 +212,7 @@ void expect_metadata(const Safetensors& file, std::string_view expected,
     }
   }
   for (const auto& [key, text] : metadata) {
-    if (key != "format" && std::find(keys.begin(), keys.end(), key) == keys.end()) {
+    if (key != "format" && !contains(keys, key)) {
       throw Error(fmt::format("__metadata__ has the unknown key {}", in_quotes(key)));
     }
   }

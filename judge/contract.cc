@@ -7,6 +7,7 @@
 
 #include "attn/arithmetic.h"
 #include "attn/error.h"
+#include "core/contains.h"
 #include "core/strict_json.h"
 #include "judge/contract_fields.h"
 #include "judge/named_contracts.h"
@@ -41,7 +42,7 @@ std::vector<std::string_view> contract_names() {
 
 Arithmetic resolve(const PrecisionContract& contract) {
   const std::vector<std::string_view> names = contract_names();
-  if (std::find(names.begin(), names.end(), contract.name) == names.end()) {
+  if (!contains(names, contract.name)) {
     throw Error(fmt::format("contract is {}, expected one of {}", in_quotes(contract.name),
                             fmt::join(names, ", ")));
   }

@@ -14,6 +14,7 @@
 #include "attn/random.h"
 #include "attn/reference.h"
 #include "attn/ubatch.h"
+#include "core/contains.h"
 #include "property_tests/drawn_batch.h"
 #include "property_tests/property.h"
 
@@ -228,8 +229,7 @@ TEST_P(DerivedBatch, OfFastPrefillShowsEveryTokenItsKeys) {
     // A wanted token whose successor in its row is not wanted is not among the row's last ones.
     const std::set<std::int32_t> set(wanted.begin(), wanted.end());
     const auto is_start = [&](std::int32_t token) {
-      return std::find(batch.query_start_loc.begin(), batch.query_start_loc.end(), token) !=
-             batch.query_start_loc.end();
+      return contains(batch.query_start_loc, token);
     };
     const bool gaps = std::any_of(wanted.begin(), wanted.end(), [&](std::int32_t token) {
       return !is_start(token + 1) && !set.contains(token + 1);
@@ -264,8 +264,7 @@ TEST_P(DerivedBatch, OfLocalChunksShowsEveryTokenItsChunk) {
     const int block_size = drawn.group.spec.block_size;
     const std::int32_t chunk = block_size * (1 + draw(config.seed, 3, 3));
     const bool refused =
-        std::find(batch.seq_lens.begin(), batch.seq_lens.end(), 0) != batch.seq_lens.end() ||
-        batch.rswa_prefix_lens ||
+        contains(batch.seq_lens, 0) || batch.rswa_prefix_lens ||
         some_token_sees(
             batch, drawn,
             [&](const SeenKey& one) { return one.key / chunk != one.position / chunk; }, chunk);

@@ -14,6 +14,7 @@
 #include "attn/composite.h"
 #include "attn/error.h"
 #include "attn/random.h"
+#include "core/contains.h"
 #include "property_tests/composite_parts.h"
 #include "property_tests/replay_line.h"
 
@@ -188,9 +189,7 @@ std::vector<std::string> brute_force(const Asked& asked, const AttentionSelector
   using D = DescribedBackend;
   expect(asked.all([&](const D& d) { return d.heads.allow(config.head_size); }),
          "head_size not supported");
-  expect(asked.all([&](const D& d) {
-    return std::find(d.dtypes.begin(), d.dtypes.end(), config.dtype) != d.dtypes.end();
-  }),
+  expect(asked.all([&](const D& d) { return contains(d.dtypes, config.dtype); }),
          "dtype not supported");
   expect(asked.all([&](const D& d) { return d.kv.accepted.contains(config.kv_cache_dtype); }),
          "kv_cache_dtype not supported");
@@ -211,10 +210,9 @@ std::vector<std::string> brute_force(const Asked& asked, const AttentionSelector
   expect(!config.use_per_head_quant_scales, "per-head quant scales not supported");
   expect(asked.all(&D::capability), "compute capability not supported");
   const AttentionType type = config.attn_type.type;
-  const bool types = asked.of_children ? asked.all([&](const D& d) {
-    return std::find(d.attn_types.begin(), d.attn_types.end(), type) != d.attn_types.end();
-  })
-                                       : type == AttentionType::kDecoder;
+  const bool types = asked.of_children
+                         ? asked.all([&](const D& d) { return contains(d.attn_types, type); })
+                         : type == AttentionType::kDecoder;
   expect(types, fmt::format("attention type {} not supported", name(type)));
   expect(!config.has_sliding_window || asked.all(&D::sliding_window),
          "sliding window not supported");

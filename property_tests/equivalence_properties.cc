@@ -1,7 +1,7 @@
 // Options at the end of their range, or said in another way, are the plain thing.
-#include <algorithm>
 #include <cmath>
 
+#include "core/contains.h"
 #include "core/special_values.h"
 #include "property_tests/draw_problem.h"
 #include "property_tests/logical_edits.h"
@@ -237,7 +237,7 @@ TEST_P(Equivalence, QuantisedCacheIsItsDecodedValues) {
   for_all(space, [&](const ProblemConfig& config) {
     const LogicalProblem stored = draw_problem(config);
     const std::vector<DType>& types = backend().capabilities().kv_dtypes;
-    const bool f64 = std::find(types.begin(), types.end(), DType::kF64) != types.end();
+    const bool f64 = contains(types, DType::kF64);
     LogicalProblem decoded = stored;
     decode_cache(decoded, f64 ? DType::kF64 : DType::kF32);  // float32: one more rounding
     const Answer a = answer(stored, config.memory);

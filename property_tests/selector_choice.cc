@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <set>
 
+#include "core/contains.h"
 #include "property_tests/selector_cuda_classes.h"
 #include "property_tests/selector_priorities.h"
 #include "selector/vllm_backends.h"
@@ -77,8 +77,7 @@ bool starts_with(std::optional<CacheDType> dtype, std::string_view prefix) {
 }
 
 bool share_a_layout(const std::optional<CacheLayouts>& layouts) {  // with TURBOQUANT, ULTRAQUANT
-  return !layouts ||
-         std::find(layouts->begin(), layouts->end(), CacheLayout::kLBNHC) != layouts->end();
+  return !layouts || contains(*layouts, CacheLayout::kLBNHC);
 }
 
 }  // namespace

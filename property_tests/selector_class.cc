@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "attn/vllm_error.h"
+#include "core/contains.h"
 
 namespace attn::property_tests {
 namespace {
 
 template <class List, class Value>
 bool is_in(const List& list, const Value& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
+  return contains(list, value);
 }
 
 [[noreturn]] void raise(const std::string& type_and_text) {

@@ -11,6 +11,7 @@
 #include "attn/cache_layouts.h"
 #include "attn/vllm_error.h"
 #include "core/composite_description.h"
+#include "core/contains.h"
 #include "property_tests/selector_property.h"
 
 namespace attn::property_tests {
@@ -88,7 +89,7 @@ TEST(BlockSizes, IntersectionKeepsTheOrderOfItsLists) {
       for (const BlockSize inner : b) {
         const BlockSizes one = intersect_block_sizes(std::array{outer}, std::array{inner});
         for (const BlockSize entry : one) {
-          if (std::find(expected.begin(), expected.end(), entry) == expected.end()) {
+          if (!contains(expected, entry)) {
             expected.push_back(entry);
           }
         }
@@ -148,7 +149,7 @@ TEST(BlockSizes, CommonOneIsTheLargestThatAllTake) {
     std::string expected;
     for (int size = 1; size <= manager; ++size) {  // the last that fits is the largest
       const bool plain = std::any_of(backends.begin(), backends.end(), [size](const auto& b) {
-        return std::find(b.sizes.begin(), b.sizes.end(), BlockSize{size}) != b.sizes.end();
+        return contains(b.sizes, BlockSize{size});
       });
       const bool candidate = size == manager || (plain && manager % size == 0);
       if (candidate && all_take(size)) expected = std::to_string(size);
@@ -187,7 +188,7 @@ Declared drawn_layouts(const CaseDraw& draw) {
     CacheLayouts layouts;
     for (int j = 0; j <= length; ++j) {
       const auto layout = static_cast<CacheLayout>(number(draw, next++) % kNumCacheLayouts);
-      if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end()) {
+      if (!contains(layouts, layout)) {
         layouts.push_back(layout);
       }
     }
@@ -212,7 +213,7 @@ CacheLayouts written_common_layouts(const Declared& declared) {
       int holders = 0;
       int voters = 0;
       for (const CacheLayouts& layouts : given) {
-        holders += std::find(layouts.begin(), layouts.end(), layout) != layouts.end() ? 1 : 0;
+        holders += contains(layouts, layout) ? 1 : 0;
         voters += layouts.front() == layout ? 1 : 0;
       }
       if (holders == static_cast<int>(given.size()) && voters == votes) common.push_back(layout);

@@ -95,8 +95,10 @@ CONSTANT = re.compile(r"^(?:inline )?constexpr [^=({;]*?\b(k[A-Z]\w*)", re.M)
 FUNCTION = re.compile(r"^(?!return\b|using\b|typedef\b)[\w:<>,&*\s]*?[\s&*]([a-z]\w*_\w+)\((?![^;{]*\)\s*->)", re.M)
 # What a file declares in whatever scope, as "type name" with what may follow a name; `return name(` declares nothing.
 ANYWHERE = re.compile(
-    r"\b(?!return\b|throw\b|else\b|case\b|new\b|delete\b|const\b|constexpr\b|co_)[\w>\]]+(?:\s*[>&*]+\s*|\s+)(\w+)\s*[({=;,\[:)]|"
-    r"\b(?:struct|enum class|class|enum|using) (\w+)")
+    r"\b(?!return\b|throw\b|else\b|case\b|new\b|delete\b|const\b|constexpr\b|public\b|private\b|protected\b|typename\b|class\b|struct\b|co_)[\w>\]]+(?:\s*[>&*]+\s*|\s+)(\w+)\s*[({=;,\[:)]|"
+    r"\b(?:struct|enum class|class|enum|using) (\w+)\b(?!\s*;)")
+FORWARD = re.compile(r"\b(?:struct|class) (\w+);")
+# Enumerators that stand in the scope around, and all.
 UNSCOPED = re.compile(r"^enum (?!class)[^{;]*\{([^}]*)\}", re.M)
 ENUMERATORS = re.compile(r"\benum [^{;]*\{([^}]*)\}")
 # A type or constant, or a function that is called.
@@ -113,6 +115,7 @@ class File:
         self.code = SUITE.sub("", self.code)
         self.names_anywhere = {first or second for first, second in ANYWHERE.findall(self.code)}
         self.names_anywhere |= {name for body in ENUMERATORS.findall(self.code) for name in re.findall(r"\w+", body)}
+        self.forward = set(FORWARD.findall(self.code))
         self.declared = {name for kind in (TYPE, CONSTANT, FUNCTION) for name in kind.findall(self.code)}
         self.declared |= {name for body in UNSCOPED.findall(self.code) for name in re.findall(r"\bk[A-Z]\w*", body)}
 
@@ -124,7 +127,7 @@ class Project:
         self.sources = {file.place.removeprefix("include/"): file for file in files}
         self.homes = {}  # of a name: the headers that declare it
         for name, file in self.sources.items():
-            if name.endswith("h"):
+            if name.endswith((".h", ".cuh")):
                 for declared in file.declared - {"static_assert"}:
                     self.homes.setdefault(declared, set()).add(name)
 
@@ -148,9 +151,10 @@ class Project:
             header = PROVIDERS.get(used)
             if header and not others & ({header} | ALSO.get(used, set())):
                 yield f"std::{used} is of <{header}>"
-        for used in sorted({first or second for first, second in USE.findall(file.code)} & self.homes.keys()):
-            if self.homes[used] & (own | {name}) or any(used in self.sources[seen].names_anywhere for seen in own | {name} if seen in self.sources):
-                continue  # maybe another thing of that name
+        for used in sorted({first or second for first, second in USE.findall(file.code)} & self.homes.keys() - file.forward):
+            seen = (own | {name}) & self.sources.keys()
+            if self.homes[used] & seen or any(used in self.sources[one].names_anywhere for one in seen):
+                continue  # here, or maybe another thing of that name
             yield f"{used} is of {' or '.join(sorted(self.homes[used]))}"
 
 

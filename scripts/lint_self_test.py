@@ -84,7 +84,10 @@ class MissingIncludes(Tree):
             self.assertEqual(code, 0, output)
 
     def test_accepts_other_things_of_the_name(self):
-        self.plant("core/print.cc", "struct Fill { enum class Mask { kLargest }; int rows_of(int); };\nint g(Fill f) { return f.rows_of(1); }\n")
+        self.plant(
+            "core/print.cc",
+            "struct Fill {\n  enum class Mask { kLargest };\n  int rows_of(int);\n};\nint g(Fill f) { return f.rows_of(1); }\n",
+        )
         self.assertEqual(self.lint(self.LINT, self.root)[0], 0)
 
     def test_rejects_what_no_header_brings(self):

@@ -2,10 +2,10 @@
 // differs in others.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 
 #include "attn/error.h"
+#include "core/contains.h"
 #include "selector/environment_json.h"
 #include "selector/json_values.h"
 #include "selector/table_kinds.h"
@@ -41,7 +41,7 @@ json accepted_heads(const DescribedBackend& b) {
 json accepted_dtypes(const DescribedBackend& b) {
   json accepted = json::array();
   for (const DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
-    if (std::find(b.dtypes.begin(), b.dtypes.end(), dtype) != b.dtypes.end()) {
+    if (contains(b.dtypes, dtype)) {
       accepted.push_back(model_dtype_name(dtype));
     }
   }
@@ -71,7 +71,7 @@ json accepted_types(const DescribedBackend& b) {
   json accepted = json::array();
   for (int index = 0; index < kNumAttentionTypes; ++index) {
     const auto type = static_cast<AttentionType>(index);
-    if (std::find(b.attn_types.begin(), b.attn_types.end(), type) != b.attn_types.end()) {
+    if (contains(b.attn_types, type)) {
       accepted.push_back(name(type));
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/contains.h"
 #include "selector/kernel_facts.h"
 #include "selector/platforms.h"
 #include "selector/python_text.h"
@@ -42,9 +43,8 @@ NameList candidates_of(const SelectorFacts& facts, const AttentionSelectorConfig
 // A backend that declares no layouts takes any.
 bool shares_layout(const DescribedBackend& backend, const DescribedBackend& other) {
   if (!backend.layouts || !other.layouts) return true;
-  return std::any_of(backend.layouts->begin(), backend.layouts->end(), [&](CacheLayout layout) {
-    return std::find(other.layouts->begin(), other.layouts->end(), layout) != other.layouts->end();
-  });
+  return std::any_of(backend.layouts->begin(), backend.layouts->end(),
+                     [&](CacheLayout layout) { return contains(*other.layouts, layout); });
 }
 
 std::vector<std::string> rocm_reasons(const BackendSelector& selector, std::string_view member,

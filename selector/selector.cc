@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attn/error.h"
+#include "core/contains.h"
 #include "selector/platforms.h"
 #include "selector/python_text.h"
 #include "selector/vllm_backends.h"
@@ -76,8 +77,7 @@ BackendSelector::BackendSelector(SelectorFacts facts, BackendRegistry registry,
 
 void BackendSelector::add(const AddedBackend& added) {
   BackendRegistry elsewhere = registry_;
-  const bool here = std::find(added.platforms.begin(), added.platforms.end(), facts_.platform) !=
-                    added.platforms.end();
+  const bool here = contains(added.platforms, facts_.platform);
   try {
     (here ? registry_ : elsewhere).add(added.name, added.path);
   } catch (const VllmError& error) {
