@@ -20,7 +20,7 @@ constexpr std::uintmax_t kLargestFile = 1 << 20;  // bytes; a whole contract has
 std::string contract_text(const std::string& path) {
   std::error_code failure;
   if (fs::file_size(path, failure) > kLargestFile || failure) {
-    throw Error(fmt::format("{}: is no contract: more than {} bytes", path, kLargestFile));
+    throw Error(fmt::format("{} is no contract: more than {} bytes", path, kLargestFile));
   }
   return text_of_file(path);
 }

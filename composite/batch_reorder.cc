@@ -43,21 +43,22 @@ BatchReorder reorder_batch(const RequestProgress& requests, std::int32_t decode_
   for (std::size_t i = 0; i < n; ++i) regions[i] = region(requests, i, decode_threshold);
   const Positions places = misplaced(regions);
   Positions sources = places;
-  std::stable_sort(sources.begin(), sources.end(),
-                   [&](std::int32_t a, std::int32_t b) { return regions[at(a)] < regions[at(b)]; });
+  std::stable_sort(sources.begin(), sources.end(), [&](std::int32_t a, std::int32_t b) {
+    return regions[index_of(a)] < regions[index_of(b)];
+  });
   Positions destination(n);
-  for (std::size_t i = 0; i < sources.size(); ++i) destination[at(sources[i])] = places[i];
+  for (std::size_t i = 0; i < sources.size(); ++i) destination[index_of(sources[i])] = places[i];
 
   BatchReorder reorder;
   reorder.order.resize(n);
   std::iota(reorder.order.begin(), reorder.order.end(), 0);
   for (const std::int32_t source : sources) {
     // Follows the cycle through `source`; what is in place points at itself.
-    std::int32_t place = destination[at(source)];
+    std::int32_t place = destination[index_of(source)];
     while (place != source) {
-      std::swap(reorder.order[at(source)], reorder.order[at(place)]);
+      std::swap(reorder.order[index_of(source)], reorder.order[index_of(place)]);
       reorder.swaps.emplace_back(source, place);
-      place = std::exchange(destination[at(place)], place);
+      place = std::exchange(destination[index_of(place)], place);
     }
   }
   return reorder;

@@ -17,7 +17,7 @@ bool is_prefill(const CommonAttentionMetadata& batch, std::int32_t row,
   const bool too_long = options.require_uniform ? query_len != batch.query_len(0) && query_len != 0
                                                 : query_len > options.decode_threshold;
   if (too_long || options.treat_short_extends_as_decodes) return too_long;
-  return batch.is_prefilling && (*batch.is_prefilling)[at(row)];
+  return batch.is_prefilling && (*batch.is_prefilling)[index_of(row)];
 }
 
 // The rows of the query lengths and bounds that the split by context reads.
@@ -28,7 +28,7 @@ struct Lengths {
 
   std::int32_t num_reqs() const { return static_cast<std::int32_t>(query_start_loc.size()) - 1; }
   std::int32_t query_len(std::int32_t row) const {
-    return query_start_loc[at(row) + 1] - query_start_loc[at(row)];
+    return query_start_loc[index_of(row) + 1] - query_start_loc[index_of(row)];
   }
 };
 
@@ -39,12 +39,13 @@ ExtendSplit split_long_rows(const Lengths& rows, std::int32_t decode_threshold) 
   for (std::int32_t row = n - 1; row >= 0; --row) {
     if (rows.query_len(row) <= decode_threshold) continue;
     extend = row;
-    if (rows.query_len(row) == rows.seq_lens[at(row)]) prefill = row;
+    if (rows.query_len(row) == rows.seq_lens[index_of(row)]) prefill = row;
   }
   if (extend == n) return {};  // vLLM's argmax over no long row is row 0
   const std::int32_t tokens = rows.num_actual_tokens;
-  const std::int32_t decode_tokens = rows.query_start_loc[at(extend)];
-  const std::int32_t prefill_tokens = prefill == n ? 0 : tokens - rows.query_start_loc[at(prefill)];
+  const std::int32_t decode_tokens = rows.query_start_loc[index_of(extend)];
+  const std::int32_t prefill_tokens =
+      prefill == n ? 0 : tokens - rows.query_start_loc[index_of(prefill)];
   return {.num_decodes = extend,
           .num_extends = prefill - extend,
           .num_prefills = n - prefill,
@@ -87,7 +88,7 @@ DecodeSplit split_decodes_and_prefills(const CommonAttentionMetadata& batch,
   }
   for (std::int32_t row = 0; row < n; ++row) {
     if (!is_prefill(batch, row, options)) continue;
-    const std::int32_t decode_tokens = batch.query_start_loc_cpu[at(row)];
+    const std::int32_t decode_tokens = batch.query_start_loc_cpu[index_of(row)];
     return {row, n - row, decode_tokens, tokens - decode_tokens};
   }
   return all_decodes;

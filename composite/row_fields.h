@@ -1,4 +1,4 @@
-// Parts of the fields of a batch.
+// Indices into the fields of a batch, and parts of them.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace attn {
 
-// Index of a row or token.
-inline std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+// Of a row or token.
+inline std::size_t index_of(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 template <class T>
 std::vector<T> first_of(const std::vector<T>& values, std::int64_t count) {

@@ -54,7 +54,7 @@ Starts points_of(std::int32_t num_tokens, std::int32_t num_tokens_padded, std::i
 
 // The row of `slice` that is cut at its end keeps `num_keys` of them.
 void expect_cut_unseen(const Batch& batch, std::int32_t row, std::int32_t num_keys) {
-  const bool causal = batch.causal_per_req ? (*batch.causal_per_req)[at(row)] : batch.causal;
+  const bool causal = batch.causal_per_req ? (*batch.causal_per_req)[index_of(row)] : batch.causal;
   if (!causal) {
     throw Error(fmt::format("row {} is not causal and is cut: its first part sees its last", row));
   }
@@ -92,12 +92,12 @@ void expect_slice(const UBatchSlice& slice, const Batch& batch) {
     throw Error(fmt::format("tokens [{}, {}) of a slice are outside the {} of the batch",
                             slice.first_token, slice.past_token, batch.num_actual_tokens));
   }
-  if (slice.past_token < batch.query_start_loc_cpu[at(slice.past_row) - 1]) {
+  if (slice.past_token < batch.query_start_loc_cpu[index_of(slice.past_row) - 1]) {
     throw Error(fmt::format("tokens [{}, {}) of a slice end before its row {}", slice.first_token,
                             slice.past_token, slice.past_row - 1));
   }
-  if (slice.first_token < batch.query_start_loc_cpu[at(slice.first_row)] ||
-      slice.first_token >= batch.query_start_loc_cpu[at(slice.first_row) + 1]) {
+  if (slice.first_token < batch.query_start_loc_cpu[index_of(slice.first_row)] ||
+      slice.first_token >= batch.query_start_loc_cpu[index_of(slice.first_row) + 1]) {
     throw VllmError("AssertionError", "Token slice start outside of first request");
   }
 }
@@ -108,7 +108,7 @@ Starts part_of(const Starts& starts, const UBatchSlice& slice, std::int32_t skip
                std::int32_t cut) {
   Starts part = {0};
   for (std::int32_t row = slice.first_row; row < slice.past_row; ++row) {
-    part.push_back(starts[at(row) + 1] - starts[at(slice.first_row)] - skipped);
+    part.push_back(starts[index_of(row) + 1] - starts[index_of(slice.first_row)] - skipped);
   }
   part.back() -= cut;
   return part;
@@ -167,8 +167,8 @@ Batch split_batch(const UBatchSlice& slice, const Batch& batch, Derivation deriv
   expect_slice(slice, batch);
   const Starts& starts = batch.query_start_loc_cpu;
   const std::int32_t last = slice.past_row - 1;
-  const std::int32_t skipped = slice.first_token - starts[at(slice.first_row)];
-  const std::int32_t cut = std::max(starts[at(slice.past_row)] - slice.past_token, 0);
+  const std::int32_t skipped = slice.first_token - starts[index_of(slice.first_row)];
+  const std::int32_t cut = std::max(starts[index_of(slice.past_row)] - slice.past_token, 0);
   Batch part = sliced_rows(batch, slice.first_row, slice.past_row);
   part.seq_lens.back() -= cut;
   if (!part.seq_lens_cpu_upper_bound) {

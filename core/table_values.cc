@@ -6,7 +6,6 @@
 
 namespace attn {
 
-using Config = AttentionSelectorConfig;
 using nlohmann::json;
 
 int int_from(const JsonNode& node) {
@@ -55,13 +54,14 @@ std::optional<DeviceCapability> capability_from(const JsonNode& node) {
   return capability;
 }
 
-Config selector_config_from(const JsonNode& node, std::span<const std::string_view> further_keys) {
+AttentionSelectorConfig selector_config_from(const JsonNode& node,
+                                             std::span<const std::string_view> further_keys) {
   std::vector<std::string_view> known = {"head_size",  "dtype",     "kv_cache_dtype",
                                          "block_size", "attn_type", "attn_type_plain"};
   for (const ConfigSwitch& one : kConfigSwitches) known.push_back(one.name);
   known.insert(known.end(), further_keys.begin(), further_keys.end());
   node.expect_only(known);
-  Config config;
+  AttentionSelectorConfig config;
   config.head_size = int_from(node.at("head_size"));
   config.dtype = model_dtype_from(node.at("dtype"));
   config.kv_cache_dtype = cache_dtype_from(node.at("kv_cache_dtype"));
@@ -74,7 +74,7 @@ Config selector_config_from(const JsonNode& node, std::span<const std::string_vi
   return config;
 }
 
-json to_json_value(const Config& config) {
+json to_json_value(const AttentionSelectorConfig& config) {
   json value = {{"head_size", config.head_size},
                 {"dtype", model_dtype_name(config.dtype)},
                 {"kv_cache_dtype", nullptr},

@@ -6,6 +6,7 @@
 
 #include "attn/error.h"
 #include "core/strict_json.h"
+#include "golden/ascii.h"
 #include "golden/case_index.h"
 
 namespace attn::golden {
@@ -17,8 +18,7 @@ constexpr std::string_view kGap = "  ";
 bool is_file_name(std::string_view name) {
   constexpr std::string_view kOther = "_.-";
   const auto allowed = [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           kOther.find(c) != std::string_view::npos;
+    return is_lower(c) || is_upper(c) || is_digit(c) || kOther.find(c) != std::string_view::npos;
   };
   return is_plain_file_name(name) && name != kSumsFile &&
          std::all_of(name.begin(), name.end(), allowed);

@@ -1,21 +1,20 @@
 #include "attn/lse_form.h"
-#include "core/special_values.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "attn/error.h"
+#include "core/special_values.h"
 
 namespace attn {
 namespace {
 
 // log(e^a + e^b).
 double log_add(double a, double b) {
-  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
+  if (std::isnan(a) || std::isnan(b)) return kNaN;
   const double high = std::max(a, b);
   const double low = std::min(a, b);
   if (std::isinf(high)) return high;

@@ -5,22 +5,20 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <vector>
 
 #include "attn/error.h"
+#include "core/special_values.h"
 
 namespace attn {
 namespace {
-
-constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
 // The `count` highest logits above -inf, descending; fewer when there are fewer.
 std::vector<double> highest(std::span<const double> logits, std::size_t count) {
   std::vector<double> sorted;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (std::isnan(logits[i])) throw Error(fmt::format("logits[{}] is NaN, it has no rank", i));
-    if (logits[i] != kMinusInf) sorted.push_back(logits[i]);
+    if (logits[i] != -kInf) sorted.push_back(logits[i]);
   }
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   sorted.resize(std::min(sorted.size(), count));

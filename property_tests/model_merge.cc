@@ -8,8 +8,6 @@
 #include "property_tests/model_row_solver.h"
 
 namespace attn::property_tests {
-namespace {}  // namespace
-
 // A sink can be left out of the log-sum-exp only where it comes after the keys.
 SinkPlace ModelRowSolver::sink_place() const {
   const bool after = !row_.lse_includes_sink && options_.sink == SinkPlace::kStart;

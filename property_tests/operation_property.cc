@@ -18,6 +18,7 @@
 #include "property_tests/drift_alarm.h"
 #include "property_tests/generators.h"
 #include "property_tests/replay_line.h"
+#include "property_tests/shrinking_time.h"
 #include "tests/scoped_workers.h"
 
 namespace attn::property_tests {

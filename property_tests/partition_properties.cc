@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/special_values.h"
 #include "property_tests/definition.h"
@@ -101,7 +100,7 @@ TEST_P(Partition, EmptyPartIsTheIdentityWhateverItsOutHolds) {
     Answer empty = answer(nothing, config.memory);
     for (const double lse : empty.lse) expect_that(lse == -kInf, "lse of no keys is -inf");
     for (const double out : empty.out) expect_that(out == 0.0, "out of no keys is 0");
-    std::fill(empty.out.begin(), empty.out.end(), std::numeric_limits<double>::quiet_NaN());
+    std::fill(empty.out.begin(), empty.out.end(), kNaN);
     expect_none("whole + empty", bit_difference(merged(whole, empty), whole));
   });
 }

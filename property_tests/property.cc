@@ -12,6 +12,7 @@
 #include "attn/error.h"
 #include "attn/reference.h"
 #include "property_tests/replay_line.h"
+#include "property_tests/shrinking_time.h"
 #include "tests/scoped_workers.h"
 
 namespace attn::property_tests {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 
 #include "attn/random.h"
 #include "core/special_values.h"
@@ -26,7 +25,7 @@ inline double random_element(Family family, const Words& words, DType dtype) {
 inline bool is_special(const Words& words) { return (words[2] & 63) == 0; }
 
 inline double special_value(const Words& words) {
-  constexpr double kValues[] = {kInf, -kInf, std::numeric_limits<double>::quiet_NaN(), 0.0};
+  constexpr double kValues[] = {kInf, -kInf, kNaN, 0.0};
   return kValues[words[3] & 3];
 }
 

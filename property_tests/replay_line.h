@@ -1,14 +1,9 @@
 // What a failed property prints: the command that repeats it.
 #pragma once
 
-#include <chrono>
 #include <string>
 
 namespace attn::property_tests {
-
-// RapidCheck has no limit on shrinking: when this much time has passed since the first failure,
-// every further candidate counts as passed.
-inline constexpr std::chrono::seconds kShrinkingTime{30};
 
 // "Suite.Name" of the running test.
 std::string test_name();

@@ -8,11 +8,6 @@
 namespace attn::property_tests {
 namespace {
 
-template <class List, class Value>
-bool is_in(const List& list, const Value& value) {
-  return contains(list, value);
-}
-
 [[noreturn]] void raise(const std::string& type_and_text) {
   const std::size_t end = type_and_text.find(':');
   throw VllmError(type_and_text.substr(0, end), type_and_text.substr(end + 2));
@@ -96,9 +91,9 @@ std::string LiteralRules::combination_text(const AttentionSelectorConfig& config
 bool ListedClass::supports_head_size(int head_size) const {
   const HeadSizes& heads = row_.heads;
   return head_size >= heads.min && head_size <= heads.max && head_size % heads.multiple_of == 0 &&
-         (heads.only.empty() || is_in(heads.only, head_size));
+         (heads.only.empty() || contains(heads.only, head_size));
 }
-bool ListedClass::supports_dtype(DType dtype) const { return is_in(row_.dtypes, dtype); }
+bool ListedClass::supports_dtype(DType dtype) const { return contains(row_.dtypes, dtype); }
 bool ListedClass::supports_kv_cache_dtype(std::optional<CacheDType> dtype) const {
   return row_.kv.accepted.contains(dtype);
 }
@@ -106,7 +101,7 @@ bool ListedClass::supports_block_size(std::optional<int> block_size) const {
   const KernelBlocks& blocks = row_.blocks;
   if (blocks.empty_refuses && blocks.sizes.empty()) return false;
   if (blocks.multiples_only) return !block_size || *block_size % *blocks.multiples_only == 0;
-  if (blocks.exact) return !block_size || is_in(blocks.sizes, BlockSize{*block_size, false});
+  if (blocks.exact) return !block_size || contains(blocks.sizes, BlockSize{*block_size, false});
   return is_multiple_of_any(blocks.sizes, block_size);
 }
 bool ListedClass::supports_compute_capability() const {
@@ -114,7 +109,7 @@ bool ListedClass::supports_compute_capability() const {
   return row_.capability;
 }
 bool ListedClass::supports_attn_type(AttentionType type) const {
-  return is_in(row_.attn_types, type);
+  return contains(row_.attn_types, type);
 }
 bool ListedClass::supports_non_causal() const {
   if (!row_.non_causal_raises.empty()) raise(row_.non_causal_raises);

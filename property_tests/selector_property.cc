@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "property_tests/replay_line.h"
+#include "property_tests/shrinking_time.h"
 
 namespace attn::property_tests {
 namespace {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Checks that a source can be compiled by itself: lint_missing_includes.py [ROOT]. A build with CMAKE_UNITY_BUILD compiles
-many sources as one, and so does not see what one of them lacks. Prints one line per offence; exit 1 if there is any.
+"""Looks for what a source uses and does not include: lint_missing_includes.py [ROOT]. A build with CMAKE_UNITY_BUILD compiles
+many sources as one, and does not see it. Prints one line per offence; exit 1 if there is any.
 
-    std::NAME of the table below    its header, included by the file or by headers of the project that it includes
-    a type, constant or function    of a header of the project: that header, in the same way
+    std::NAME of the table below, fmt::, nlohmann::   its header, included by the file or by headers of the project in it
+    a type, constant or function of the project       the header that declares it, in the same way
 
-Of functions, those whose names have two words and that are called without a qualifier.
+A name that only another source of the folder declares is an offence, too. A sieve, not a compiler: of functions it knows those
+whose names have two words. lint.tidy_all compiles every source by itself.
 """
 import functools
 import re
@@ -17,10 +18,10 @@ ROOMS = ("include", "core", "reference", "optimized", "judge", "selector", "comp
 
 # What headers of the standard library bring, as far as it is used. Names that half of them bring are left out.
 STANDARD = {
-    "algorithm": "all_of any_of binary_search clamp copy copy_if copy_n count count_if equal equal_range fill fill_n"
+    "algorithm": "adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal equal_range fill fill_n"
                  " find find_first_of find_if find_if_not for_each generate includes is_sorted lexicographical_compare"
                  " lower_bound max_element merge min_element minmax_element mismatch next_permutation none_of nth_element"
-                 " partial_sort partition replace reverse rotate search set_difference set_intersection shuffle sort"
+                 " partial_sort partition replace replace_if reverse rotate search set_difference set_intersection shuffle sort"
                  " stable_partition stable_sort transform unique upper_bound",
     "any": "any any_cast",
     "array": "array to_array",
@@ -29,8 +30,8 @@ STANDARD = {
     "bitset": "bitset",
     "charconv": "from_chars to_chars chars_format",
     "chrono": "chrono",
-    "cmath": "cos exp exp2 expm1 fabs floor ceil fma fmax fmin frexp hypot ilogb isfinite isinf isnan ldexp log log1p log2"
-             " logb lround nearbyint nextafter pow round scalbn signbit sin sqrt tan tanh trunc",
+    "cmath": "abs acos asin atan copysign cos erf exp exp2 expm1 fabs floor ceil fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan ldexp log log1p log2"
+             " logb lround nan nearbyint nextafter pow round scalbn signbit sin sqrt tan tanh trunc",
     "condition_variable": "condition_variable",
     "cstdint": "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t uintmax_t",
     "cstdio": "FILE fclose fflush fopen fputs fread fwrite printf snprintf",
@@ -75,8 +76,10 @@ STANDARD = {
     "variant": "get_if holds_alternative monostate variant visit",
     "vector": "vector",
 }
+LIBRARIES = {"fmt::": "fmt/", "nlohmann::": "nlohmann/"}  # a namespace, and how its headers begin
 PROVIDERS = {name: header for header, names in STANDARD.items() for name in names.split()}
 ALSO = {
+    "abs": {"cstdlib"},
     "errc": {"charconv"},
     "error_code": {"filesystem"},
     "exception": {"stdexcept"},
@@ -90,7 +93,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.M)
 # Comments, strings and characters hold no names; a raw string is as long as its delimiter says.
 NO_CODE = re.compile(r'R"([^(\s]*)\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'', re.S)
 SUITE = re.compile(r"\b(?:TEST|TEST_F|TEST_P|INSTANTIATE_TEST_SUITE_P|RC_GTEST_PROP)\(\w+")
-TYPE = re.compile(r"^(?:struct|class|enum(?: class)?|using|concept) (\w+)", re.M)
+TYPE = re.compile(r"^(?:struct|class|enum(?: class)?|using|concept) (\w+)\b(?!;)", re.M)
 CONSTANT = re.compile(r"^(?:inline )?constexpr [^=({;]*?\b(k[A-Z]\w*)", re.M)
 FUNCTION = re.compile(r"^(?!return\b|using\b|typedef\b)[\w:<>,&*\s]*?[\s&*]([a-z]\w*_\w+)\((?![^;{]*\)\s*->)", re.M)
 # What a file declares in whatever scope, as "type name" with what may follow a name; `return name(` declares nothing.
@@ -102,7 +105,8 @@ FORWARD = re.compile(r"\b(?:struct|class) (\w+);")
 UNSCOPED = re.compile(r"^enum (?!class)[^{;]*\{([^}]*)\}", re.M)
 ENUMERATORS = re.compile(r"\benum [^{;]*\{([^}]*)\}")
 # A type or constant, or a function that is called.
-USE = re.compile(r"(?<![\w:.])(?<!->)(?:attn::)?(?:([A-Zk]\w*)|([a-z]\w*)[(<])")
+NAMESPACE = "(?:attn|checks|cli|cpu|exact|golden|judge|property_tests|questions|reference|second)"
+USE = re.compile(r"(?<![\w:.])(?<!->)(?:" + NAMESPACE + r"::)*(?:([A-Zk]\w*)|([a-z]\w*)[(<])")
 
 
 class File:
@@ -116,7 +120,9 @@ class File:
         self.names_anywhere = {first or second for first, second in ANYWHERE.findall(self.code)}
         self.names_anywhere |= {name for body in ENUMERATORS.findall(self.code) for name in re.findall(r"\w+", body)}
         self.forward = set(FORWARD.findall(self.code))
-        self.declared = {name for kind in (TYPE, CONSTANT, FUNCTION) for name in kind.findall(self.code)}
+        self.functions_and_types = {name for kind in (TYPE, FUNCTION) for name in kind.findall(self.code)} - {"static_assert"}
+        self.functions_and_types -= {name for name in self.functions_and_types if name.endswith("_")}  # members
+        self.declared = self.functions_and_types | set(CONSTANT.findall(self.code))
         self.declared |= {name for body in UNSCOPED.findall(self.code) for name in re.findall(r"\bk[A-Z]\w*", body)}
 
 
@@ -128,8 +134,12 @@ class Project:
         self.homes = {}  # of a name: the headers that declare it
         for name, file in self.sources.items():
             if name.endswith((".h", ".cuh")):
-                for declared in file.declared - {"static_assert"}:
+                for declared in file.declared:
                     self.homes.setdefault(declared, set()).add(name)
+        self.neighbours = {}  # of a folder and a name: the sources that declare it, for nobody else
+        for name, file in self.sources.items():
+            for declared in file.functions_and_types - self.homes.keys():
+                self.neighbours.setdefault((Path(name).parent, declared), set()).add(name)
 
     @functools.lru_cache(maxsize=None)
     def reached(self, name):
@@ -151,11 +161,15 @@ class Project:
             header = PROVIDERS.get(used)
             if header and not others & ({header} | ALSO.get(used, set())):
                 yield f"std::{used} is of <{header}>"
-        for used in sorted({first or second for first, second in USE.findall(file.code)} & self.homes.keys() - file.forward):
-            seen = (own | {name}) & self.sources.keys()
-            if self.homes[used] & seen or any(used in self.sources[one].names_anywhere for one in seen):
+        for namespace, prefix in LIBRARIES.items():
+            if re.search(rf"\b{namespace}", file.code) and not any(header.startswith(prefix) for header in others):
+                yield f"{namespace} is of <{prefix}...>"
+        seen = (own | {name}) & self.sources.keys()
+        for used in sorted({first or second for first, second in USE.findall(file.code)} - file.forward):
+            homes = self.homes.get(used) or self.neighbours.get((Path(name).parent, used))
+            if not homes or homes & seen or any(used in self.sources[one].names_anywhere for one in seen):
                 continue  # here, or maybe another thing of that name
-            yield f"{used} is of {' or '.join(sorted(self.homes[used]))}"
+            yield f"{used} is of {' or '.join(sorted(homes))}"
 
 
 def main():

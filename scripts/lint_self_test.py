@@ -90,6 +90,27 @@ class MissingIncludes(Tree):
         )
         self.assertEqual(self.lint(self.LINT, self.root)[0], 0)
 
+    def test_rejects_what_is_only_declared_ahead(self):
+        self.plant("core/plan.h", "namespace attn {\nstruct Mask;\n}\n")
+        self.plant("core/print.cc", '#include "core/plan.h"\nint f(const attn::Mask& mask) { return mask.window; }\n')
+        self.expect_offence(self.LINT, "core/print.cc: Mask is of core/mask.h")
+        self.plant("core/print.cc", "namespace attn {\nstruct Mask;\nint f(const Mask& mask);\n}\n")
+        self.assertEqual(self.lint(self.LINT, self.root)[0], 0)
+
+    def test_rejects_what_another_source_keeps_to_itself(self):
+        self.plant("core/plan.cc", "namespace {\nint plan_of(int x) { return x; }\n}\n")
+        self.plant("core/print.cc", "int f() { return plan_of(1); }\n")
+        self.expect_offence(self.LINT, "core/print.cc: plan_of is of core/plan.cc")
+
+    def test_rejects_a_library_without_its_header(self):
+        self.plant("core/print.cc", 'auto f() { return fmt::format("x"); }\n')
+        self.expect_offence(self.LINT, "core/print.cc: fmt:: is of <fmt/...>")
+
+    def test_rejects_enumerators(self):
+        self.plant("core/mask.h", "namespace attn {\nenum Row { kRowHidden, kRowSeen };\n}\n")
+        self.plant("core/print.cc", "int f() { return attn::kRowSeen; }\n")
+        self.expect_offence(self.LINT, "core/print.cc: kRowSeen is of core/mask.h")
+
     def test_rejects_what_no_header_brings(self):
         for without, names in (
             ("#include <span>\n", ["std::span is of <span>"]),

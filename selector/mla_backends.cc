@@ -1,7 +1,7 @@
 // The MLA backends, in the order of columns heads, dtypes, KV dtypes, blocks, capability.
 #include "selector/combination_rules.h"
+#include "selector/declared_lists.h"
 #include "selector/kernel_facts.h"
-#include "selector/row_values.h"
 #include "selector/vllm_backends.h"
 
 namespace attn {
@@ -19,7 +19,7 @@ bool is_hopper_or_blackwell(const Facts& f) { return f.major() == 9 || f.major()
 DescribedBackend flashinfer_mla(const Facts& f) {
   return {.name = "FLASHINFER_MLA",
           .heads = {.only = kDenseHeads},
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = kCommonKv,
           .blocks = {.sizes = {{32}, {64}}},
           .capability = f.major() == 10,
@@ -37,7 +37,7 @@ DescribedBackend flashinfer_mla(const Facts& f) {
 DescribedBackend tokenspeed_mla(const Facts& f) {
   return {.name = "TOKENSPEED_MLA",
           .heads = {.only = kDenseHeads},
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = {kFp8, kFp8E4M3},
           .blocks = {.sizes = {{32}, {64}}},
           .capability = f.major() == 10,
@@ -55,7 +55,7 @@ DescribedBackend tokenspeed_mla(const Facts& f) {
 DescribedBackend cutlass_mla(const Facts& f) {
   return {.name = "CUTLASS_MLA",
           .heads = {.only = kDenseHeads},
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = kCommonKv,
           .blocks = {.sizes = {{128}}},
           .capability = f.major() == 10,
@@ -70,7 +70,7 @@ DescribedBackend cutlass_mla(const Facts& f) {
 DescribedBackend flashmla(const Facts& f) {
   return {.name = "FLASHMLA",
           .heads = {.only = kDenseHeads},
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = kCommonKv,
           .blocks = {.sizes = {{64}}},
           .capability = is_hopper_or_blackwell(f),
@@ -84,7 +84,7 @@ DescribedBackend flashmla(const Facts& f) {
 
 DescribedBackend triton_mla(const Facts&) {
   return {.name = "TRITON_MLA",
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = kCommonKv,
           .blocks = {.sizes = {multiple_of(16)}},
           .mla = true,
@@ -99,7 +99,7 @@ DescribedBackend triton_mla(const Facts&) {
 DescribedBackend flashinfer_mla_sparse(const Facts& f) {
   return {.name = "FLASHINFER_MLA_SPARSE",
           .heads = {.only = {512, 576}},
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = kCommonKv,
           .blocks = {.sizes = {multiple_of(32)}},
           .capability = f.major() == 10,
@@ -115,7 +115,7 @@ DescribedBackend flashinfer_mla_sparse(const Facts& f) {
 DescribedBackend flashinfer_mla_sparse_sm120(const Facts& f) {
   return {.name = "FLASHINFER_MLA_SPARSE_SM120",
           .heads = {.only = {512, 576}},
-          .dtypes = kBf16,
+          .dtypes = kBf16Only,
           .kv = {kAuto, kFp8, kFp8E4M3, kFp8DsMla},
           .blocks = {.sizes = {multiple_of(64)}},
           .capability = f.major() == 12,
@@ -128,7 +128,7 @@ DescribedBackend flashinfer_mla_sparse_sm120(const Facts& f) {
 DescribedBackend flashinfer_mla_sparse_sm90(const Facts& f) {
   return {.name = "FLASHINFER_MLA_SPARSE_SM90",
           .heads = {.only = {512, 576}},
-          .dtypes = kBf16,
+          .dtypes = kBf16Only,
           .kv = {kAuto, kBFloat16, kFp8, kFp8E4M3},
           .blocks = {.sizes = {multiple_of(64)}},
           .capability = f.major() == 9,
@@ -141,7 +141,7 @@ DescribedBackend flashinfer_mla_sparse_sm90(const Facts& f) {
 DescribedBackend flashmla_sparse(const Facts& f) {
   return {.name = "FLASHMLA_SPARSE",
           .heads = {.only = {576, 512}},
-          .dtypes = kBf16,
+          .dtypes = kBf16Only,
           .kv = {kAuto, kBFloat16, kFp8DsMla, kFp8, kNvfp4DsMla},
           .blocks = {.sizes = {multiple_of(64)}},
           .capability = is_hopper_or_blackwell(f),
@@ -155,7 +155,7 @@ DescribedBackend flashmla_sparse(const Facts& f) {
 
 DescribedBackend flash_attn_mla_sparse(const Facts& f) {
   return {.name = "FLASH_ATTN_MLA_SPARSE",
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = kPlainKv,
           .blocks = {.sizes = {multiple_of(64)}},
           .capability = f.major() == 9,
@@ -168,7 +168,7 @@ DescribedBackend flash_attn_mla_sparse(const Facts& f) {
 DescribedBackend flash_attn_mla_sparse_fa4(const Facts& f) {
   return {.name = "FLASH_ATTN_MLA_SPARSE_FA4",
           .heads = {.only = {576}},
-          .dtypes = kBf16,
+          .dtypes = kBf16Only,
           .kv = {kAuto, kBFloat16},
           .blocks = {.sizes = {multiple_of(64)}},
           .capability = f.major() == 10,
@@ -184,7 +184,7 @@ DescribedBackend flash_attn_mla_sparse_fa4(const Facts& f) {
 DescribedBackend deepseek_v4(const char* name, KvDTypes kv, int block_size, bool capability) {
   return {.name = name,
           .heads = {.only = {512}},
-          .dtypes = kBf16,
+          .dtypes = kBf16Only,
           .kv = std::move(kv),
           .blocks = {.sizes = {{block_size}}},
           .capability = capability,
@@ -251,7 +251,7 @@ constexpr BackendRow kMlaRows[] = {
 DescribedBackend flash_attn_mla(const Facts& f) {
   return {.name = "FLASH_ATTN_MLA",
           .heads = {.only = kDenseHeads},
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = kPlainKv,
           .blocks = {.sizes = {multiple_of(16)}},
           .capability = f.major() == 9,

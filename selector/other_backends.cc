@@ -1,8 +1,8 @@
 // The backends of ROCm, CPU and XPU, and those for state-space layers. A row names everything that
 // is not the base class's answer.
 #include "selector/combination_rules.h"
+#include "selector/declared_lists.h"
 #include "selector/kernel_facts.h"
-#include "selector/row_values.h"
 #include "selector/vllm_backends.h"
 
 namespace attn {
@@ -21,7 +21,7 @@ DescribedBackend rocm_attn(const Facts&) {
   return {
       .name = "ROCM_ATTN",
       .heads = {.only = kRocmHeads},
-      .dtypes = kWithFloat32,
+      .dtypes = kDTypesWithFloat32,
       .kv = kAnyFp8,
       .blocks = {.sizes = {multiple_of(16)}},
       .attn_types = {AttentionType::kDecoder, AttentionType::kEncoder, AttentionType::kEncoderOnly},
@@ -36,7 +36,7 @@ DescribedBackend rocm_attn(const Facts&) {
 DescribedBackend rocm_segmented_attn(const Facts&) {
   return {.name = "ROCM_SEGMENTED_ATTN",
           .heads = {.only = {64, 128, 256}},
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = kCommonKv,
           .blocks = {.sizes = {multiple_of(16)}},
           .sink = true,
@@ -52,10 +52,10 @@ DescribedBackend rocm_segmented_attn(const Facts&) {
 DescribedBackend rocm_aiter_unified_attn(const Facts& f) {
   DescribedBackend b = {.name = "ROCM_AITER_UNIFIED_ATTN",
                         .heads = {.min = 32, .declared = kRocmHeads},
-                        .dtypes = kHalf,
+                        .dtypes = kHalfDTypes,
                         .kv = kAnyFp8,
                         .blocks = {.sizes = {multiple_of(16)}, .always_preferred = 64},
-                        .attn_types = kAllTypes,
+                        .attn_types = kAllAttentionTypes,
                         .sink = true,
                         .sliding_window = true,
                         .layouts = {{kLBHNC, kLHBNC}},
@@ -68,7 +68,7 @@ DescribedBackend rocm_aiter_unified_attn(const Facts& f) {
 DescribedBackend rocm_aiter_fa(const Facts& f) {
   DescribedBackend b = {.name = "FLASH_ATTN",
                         .heads = {.only = {64, 128, 256}},
-                        .dtypes = kHalf,
+                        .dtypes = kHalfDTypes,
                         .kv = kAnyFp8,
                         .blocks = {.sizes = {{16}, {32}}},
                         .capability = cdna_version(f) > 2,
@@ -85,7 +85,7 @@ DescribedBackend rocm_aiter_fa(const Facts& f) {
 DescribedBackend rocm_octave(const Facts& f) {
   DescribedBackend b = {.name = "ROCM_OCTAVE",
                         .heads = {.only = {256}},
-                        .dtypes = kHalf,
+                        .dtypes = kHalfDTypes,
                         .kv = {kOctaveK3V4, kOctaveK3V3, kOctaveK3V3Compact},
                         .blocks = {.sizes = {multiple_of(16)}},
                         .capability = rdna_version(f) == 3 || cdna_version(f) == 3,
@@ -97,7 +97,7 @@ DescribedBackend rocm_octave(const Facts& f) {
 
 DescribedBackend rocm_aiter_mla(const Facts& f) {
   DescribedBackend b = {.name = "ROCM_AITER_MLA",
-                        .dtypes = kHalf,
+                        .dtypes = kHalfDTypes,
                         .kv = kAnyFp8,
                         .mla = true,
                         .non_causal = aiter_supported(f) && gcn_arch_is(f, "gfx950"),
@@ -121,7 +121,7 @@ DescribedBackend rocm_aiter_triton_mla(const Facts& f) {
 
 DescribedBackend rocm_aiter_mla_sparse(const Facts& f) {
   return {.name = "ROCM_AITER_MLA_SPARSE",
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = kCommonKv,
           .blocks = {.sizes = {{1}, multiple_of(16)}},
           .mla = true,
@@ -134,7 +134,7 @@ DescribedBackend rocm_aiter_mla_sparse(const Facts& f) {
 DescribedBackend rocm_deepseek(const Facts& f, const char* name, BlockSizes sizes) {
   return {.name = name,
           .heads = {.only = {512}},
-          .dtypes = kBf16,
+          .dtypes = kBf16Only,
           .kv = {kAuto, kFp8DsMla, kFp8},
           .blocks = {.sizes = std::move(sizes)},
           .capability = f.major() == 9 || f.major() == 10,
@@ -153,10 +153,10 @@ DescribedBackend rocm_flashmla_sparse_dsv41(const Facts& f) {
 DescribedBackend cpu_attn(const Facts& f) {
   DescribedBackend b = {.name = "CPU_ATTN",
                         .heads = {.only = {32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512}},
-                        .dtypes = kWithFloat32,
+                        .dtypes = kDTypesWithFloat32,
                         .kv = {kAuto, kFp8, kFp8E4M3, kFp8E5M2},
                         .blocks = {.sizes = {multiple_of(32)}},
-                        .attn_types = kAllTypes,
+                        .attn_types = kAllAttentionTypes,
                         .sliding_window = true,
                         .non_causal = true,
                         .layouts = {{kLBHNC}},
@@ -170,7 +170,7 @@ DescribedBackend cpu_attn(const Facts& f) {
 DescribedBackend cpu_mla(const Facts&) {
   return {.name = "CPU_MLA",
           .heads = {.only = {576}},
-          .dtypes = kWithFloat32,
+          .dtypes = kDTypesWithFloat32,
           .kv = {kAuto},
           .blocks = {.sizes = {{16}}, .exact = true, .always_preferred = 16},
           .mla = true,
@@ -182,7 +182,7 @@ DescribedBackend cpu_mla(const Facts&) {
 DescribedBackend amx_mla(const Facts& f) {
   DescribedBackend b = cpu_mla(f);
   b.name = "AMX_MLA";
-  b.dtypes = kBf16;
+  b.dtypes = kBf16Only;
   b.kv = kPlainKv;
   b.blocks = {.sizes = {multiple_of(32)}};
   return b;
@@ -191,7 +191,7 @@ DescribedBackend amx_mla(const Facts& f) {
 DescribedBackend xpu_mla_sparse(const Facts&) {
   return {.name = "XPU_MLA_SPARSE",
           .heads = {.only = {576}},
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = kPlainKv,
           .mla = true,
           .sparse = true,

@@ -13,8 +13,6 @@
 namespace attn {
 namespace {
 
-// Rows of backends that run ask nothing of a device.
-
 bool has(const Capabilities& capabilities, OpKind operation) {
   for (const OpKind one : capabilities.operations) {
     if (one == operation) return true;

@@ -4,8 +4,8 @@
 
 #include "core/composite_description.h"
 #include "selector/combination_rules.h"
+#include "selector/declared_lists.h"
 #include "selector/kernel_facts.h"
-#include "selector/row_values.h"
 #include "selector/vllm_backends.h"
 
 namespace attn {
@@ -135,7 +135,7 @@ bool flashinfer_query_lens_mismatch(const Facts& f) {
 
 DescribedBackend flex_attention(const Facts&) {
   return {.name = "FLEX_ATTENTION",
-          .dtypes = kWithFloat32,
+          .dtypes = kDTypesWithFloat32,
           .blocks = {.sizes = {multiple_of(16)}},
           .attn_types = {AttentionType::kDecoder, AttentionType::kEncoderOnly},
           .mm_prefix = true,
@@ -163,7 +163,7 @@ DescribedBackend turboquant(const Facts&) {
 DescribedBackend ultraquant(const Facts& f) {
   DescribedBackend b = turboquant(f);
   b.name = "ULTRAQUANT";
-  b.dtypes = kBf16;
+  b.dtypes = kBf16Only;
   b.kv = {kUltraquant4Bit};
   b.kv.accepted = b.kv.accepted.without(std::nullopt);
   b.blocks.always_preferred = 64;
@@ -173,7 +173,7 @@ DescribedBackend ultraquant(const Facts& f) {
 DescribedBackend b12x(const Facts& f) {
   return {.name = "B12X",
           .heads = {.only = {64, 128, 192, 256}},
-          .dtypes = kBf16,
+          .dtypes = kBf16Only,
           .kv = {kAuto, kBFloat16, kFp8, kFp8E4M3},
           .blocks = {.sizes = {{64}, {128}}, .exact = true, .preferred_fallback = 128},
           .capability = f.is(12, 0) || f.is(12, 1),
@@ -188,7 +188,7 @@ DescribedBackend b12x(const Facts& f) {
 DescribedBackend hpc_attn(const Facts& f) {
   return {.name = "HPC_ATTN",
           .heads = {.only = {128}},
-          .dtypes = kHalf,
+          .dtypes = kHalfDTypes,
           .kv = {kAuto, kBFloat16, kFp8E4M3},
           .blocks = {.sizes = {{64}}},
           .capability = f.is(9, 0),
@@ -242,10 +242,10 @@ DescribedBackend flash_attn(const Facts& f) {
   DescribedBackend b = {
       .name = "FLASH_ATTN",
       .heads = {.max = xpu || flash_attn_supported(f, 4) ? 512 : 256, .multiple_of = 8},
-      .dtypes = kHalf,
+      .dtypes = kHalfDTypes,
       .kv = {kAuto, kFloat16, kBFloat16, kFp8, kFp8E4M3},
       .blocks = flash_attn_blocks(f, std::nullopt),
-      .attn_types = kAllTypes,
+      .attn_types = kAllAttentionTypes,
       .capability = f.at_least(8, 0),
       .sink = xpu || version == 3 || version == 4,
       .mm_prefix = flash_attn_supported(f, 4),
@@ -283,11 +283,11 @@ DescribedBackend causal_flash_attn(const Facts& f) {
 DescribedBackend triton_attn(const Facts&) {
   return {.name = "TRITON_ATTN",
           .heads = {.min = 32},
-          .dtypes = kWithFloat32,
+          .dtypes = kDTypesWithFloat32,
           .kv = {kAuto, kFloat16, kBFloat16, kFp8, kFp8E4M3, kFp8E5M2, kInt4PerTokenHead,
                  kInt8PerTokenHead, kFp8PerTokenHead},
           .blocks = {.sizes = {multiple_of(16)}},
-          .attn_types = kAllTypes,
+          .attn_types = kAllAttentionTypes,
           .sink = true,
           .alibi_sqrt = true,
           .mm_prefix = true,
@@ -303,7 +303,7 @@ DescribedBackend flashinfer(const Facts& f) {
   DescribedBackend b = {
       .name = "FLASHINFER",
       .heads = {.only = {64, 128, 256, 512}},
-      .dtypes = kHalf,
+      .dtypes = kHalfDTypes,
       .kv = {kAuto, kFloat16, kBFloat16, kFp8, kFp8E4M3, kFp8E5M2, kNvfp4, kNvfp4FourOverSix},
       .blocks = {.sizes = flashinfer_blocks(f)},
       .capability = f.at_least(8, 0) && f.capability <= DeviceCapability{12, 1},

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "attn/backend_registry.h"
+#include "core/contains.h"
 #include "selector/vllm_backends.h"
 
 namespace attn {
@@ -30,7 +30,7 @@ std::string heads_of(const HeadSizes& heads) {
 std::string dtypes_of(const DescribedBackend& b) {
   Words words;
   for (const DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
-    if (std::find(b.dtypes.begin(), b.dtypes.end(), dtype) != b.dtypes.end()) {
+    if (contains(b.dtypes, dtype)) {
       words.emplace_back(model_dtype_name(dtype));
     }
   }

@@ -1,6 +1,5 @@
 // What every backend gets from core: refusal with reasons, workspaces, run_once.
 #include "attn/backend.h"
-#include "tests/error_text.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/error_text.h"
 #include "tests/small_problem.h"
 
 namespace attn {

@@ -1,6 +1,5 @@
 // The reference's biases by hand.
 #include "reference/bias.h"
-#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/special_values.h"
 #include "tests/tensor_pool.h"
 
 namespace attn::reference {

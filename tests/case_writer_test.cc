@@ -1,6 +1,5 @@
 // Operations as case files: what is written is read back as the same operation.
 #include "attn/case_writer.h"
-#include "tests/error_text.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -23,6 +22,7 @@
 #include "property_tests/problem_data.h"
 #include "tests/case_builder.h"
 #include "tests/damaged_file.h"
+#include "tests/error_text.h"
 #include "tests/operation_answer.h"
 
 namespace attn {

@@ -1,4 +1,5 @@
 // Contracts of attn-oracle compare --case.
+#include "core/special_values.h"
 #include "tests/compare_fixture.h"
 
 namespace attn {

@@ -1,6 +1,7 @@
 // Verdicts of attn-oracle compare --case, gate by gate.
 #include <cmath>
 
+#include "core/special_values.h"
 #include "tests/compare_fixture.h"
 
 namespace attn {

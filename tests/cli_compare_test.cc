@@ -1,6 +1,7 @@
 // attn-oracle compare --case
 #include <cmath>
 
+#include "core/special_values.h"
 #include "tests/compare_fixture.h"
 
 namespace attn {

@@ -2,6 +2,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+
 #include <set>
 
 #include "tests/cli_expectations.h"

@@ -1,7 +1,6 @@
 // An answer to a small case, spoiled by a test and given to `compare`.
 #pragma once
 
-#include "core/special_values.h"
 #include "tests/cli_expectations.h"
 #include "tests/counting_case.h"
 

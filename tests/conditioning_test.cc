@@ -1,5 +1,4 @@
 #include "attn/conditioning.h"
-#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +10,7 @@
 #include "attn/backend.h"
 #include "attn/error.h"
 #include "attn/reference.h"
+#include "core/special_values.h"
 #include "tests/tensor_pool.h"
 
 namespace attn {
@@ -148,8 +148,7 @@ TEST(Conditioning, NoBoundWhereTheAnswerIsNaN) {
     if (sink) {
       p.op.sinks = p.pool.values(DType::kF32, {1}, {kInf});
     } else {
-      p.op.kv.value =
-          p.pool.values(DType::kF32, {3, 1, 1}, {1, std::numeric_limits<double>::quiet_NaN(), 4});
+      p.op.kv.value = p.pool.values(DType::kF32, {3, 1, 1}, {1, kNaN, 4});
     }
     const Sums sums(p.op);
     EXPECT_EQ(sums.at("cond_pv", 0, 0, 0), kInf);

@@ -1,13 +1,13 @@
 // The questions of pack `core`, drawn once, and ways to walk over them.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "attn/error.h"
 #include "attn/operation.h"
+#include "core/contains.h"
 #include "golden/questions/question.h"
 
 namespace attn {
@@ -25,7 +25,7 @@ inline const questions::Question& named(const std::string& id) {
 }
 
 inline bool has_flag(const questions::Question& question, const std::string& flag) {
-  return std::find(question.flags.begin(), question.flags.end(), flag) != question.flags.end();
+  return contains(question.flags, flag);
 }
 
 inline std::vector<const questions::Question*> valid_ones() {

@@ -1,4 +1,4 @@
-// For tests of readers: files made by hand, and what an Error says.
+// For tests of readers: files made by hand.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <span>
 #include <string>

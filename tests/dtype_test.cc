@@ -1,5 +1,4 @@
 #include "attn/dtype.h"
-#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "attn/error.h"
+#include "core/special_values.h"
 
 namespace attn {
 namespace {

@@ -4,7 +4,6 @@
 //   near = lambda x: float(str(x)).hex()       # float() of a string rounds correctly
 // and the expression in the comment; rounding upward and downward by math.nextafter from there.
 #include "golden/exact/exact_answer.h"
-#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Rows that must be exact, and rows of which that cannot be asked.
 #include "judge/exact_lane.h"
-#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "core/special_values.h"
 #include "tests/judged_answer.h"
 
 namespace attn {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "attn/error.h"
 #include "core/special_values.h"
@@ -41,8 +40,7 @@ TEST(Indexer, ScalesKeysOneByOne) {
 
 TEST(Indexer, KeepsNaN) {
   IndexerProblem p;
-  p.op.key =
-      p.pool.values(DType::kF32, {3, 2}, {1, 1, std::numeric_limits<double>::quiet_NaN(), 0, 0, 4});
+  p.op.key = p.pool.values(DType::kF32, {3, 2}, {1, 1, kNaN, 0, 0, 4});
   const std::vector<double> logits = OperationAnswer(Operation{p.op}).values("logits");
   EXPECT_TRUE(std::isnan(logits[1]));
   EXPECT_EQ(logits[2], 16.0);

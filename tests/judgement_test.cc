@@ -1,6 +1,5 @@
 // Errors planted into right answers: every gate, and what it says.
 #include "attn/judgement.h"
-#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +7,7 @@
 #include <utility>
 
 #include "attn/error.h"
+#include "core/special_values.h"
 #include "tests/judged_answer.h"
 
 namespace attn {

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "core/special_values.h"
@@ -10,8 +9,6 @@
 
 namespace attn {
 namespace {
-
-const double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Merged {
   double out;

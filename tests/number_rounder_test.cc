@@ -1,15 +1,14 @@
 // The model's rounder against the one conversion of the project, and against the definition.
 #include "property_tests/number_rounder.h"
-#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "attn/dtype.h"
 #include "attn/random.h"
+#include "core/special_values.h"
 
 namespace attn::property_tests {
 namespace {
@@ -56,7 +55,7 @@ TEST(NumberRounder, AgreesWithTheConversionOfStoredTypes) {
     for (const double x : numbers_for(type)) {
       expect_same(rounder(x), decode(type, encode(type, x, overflow_of(type))), type, x);
     }
-    EXPECT_TRUE(std::isnan(rounder(std::numeric_limits<double>::quiet_NaN())));
+    EXPECT_TRUE(std::isnan(rounder(kNaN)));
   }
 }
 

@@ -1,6 +1,5 @@
 // Each policy on either side of its limit, and all of them next to plain definitions.
 #include "judge/peer_policies.h"
-#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "attn/random.h"
+#include "core/special_values.h"
 #include "judge/figures.h"
 
 namespace attn {

@@ -1,7 +1,6 @@
 // Selection as bug reports say it should have been: the records H07 to H09 of the hand-made cases.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -75,7 +74,7 @@ class Fp8Heads final : public CombinationRules {
   explicit Fp8Heads(std::vector<int> heads) : heads_(std::move(heads)) {}
   std::uint32_t first_broken(const SelectorFacts&,
                              const AttentionSelectorConfig& config) const override {
-    const bool reads = std::find(heads_.begin(), heads_.end(), config.head_size) != heads_.end();
+    const bool reads = contains(heads_, config.head_size);
     return config.kv_cache_dtype == CacheDType::kFp8 && !reads ? 1 : 0;
   }
   std::string text(std::uint32_t, const SelectorFacts&,

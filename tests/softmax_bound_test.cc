@@ -1,6 +1,5 @@
 // The bound of softmax rows against numpy's, which was written apart, and against values by hand.
 #include "judge/softmax_bound.h"
-#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/special_values.h"
 #include "judge/summation_depth.h"
 
 namespace attn::judge {

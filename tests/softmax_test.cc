@@ -1,6 +1,5 @@
 // The reference's row arithmetic: attend, merge, add_sink, dot.
 #include "reference/softmax.h"
-#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +7,8 @@
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include "core/special_values.h"
 
 namespace attn::reference {
 namespace {

@@ -1,6 +1,5 @@
 // Figures by hand and by plain loops.
 #include "judge/telemetry.h"
-#include "core/special_values.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "attn/random.h"
+#include "core/special_values.h"
 #include "judge/figures.h"
 
 namespace attn {

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <limits>
 
-#include "attn/error.h"
 #include "tests/error_text.h"
 #include "tests/variant_batch.h"
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "attn/capabilities.h"
-#include "attn/error.h"
 #include "attn/nvfp4_swizzle.h"
 #include "reference/block_quantize.h"
 #include "reference/quantize.h"

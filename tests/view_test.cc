@@ -9,7 +9,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "attn/error.h"
 #include "tests/error_text.h"
 
 namespace attn {

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "core/contains.h"
 #include "tests/backend_table.h"
 
 namespace attn {
@@ -142,7 +143,7 @@ void expect_as_recorded(const BackendLine& line, const Json& base) {
   for (const int head_size : {8,   16,  24,  32,  40,  48,  64,  72,  80,  96,  100, 112, 128,
                               160, 192, 224, 256, 264, 288, 320, 384, 512, 520, 576, 640, 1024}) {
     const Json& accepted = base["supports_head_size"];
-    const bool recorded = std::find(accepted.begin(), accepted.end(), head_size) != accepted.end();
+    const bool recorded = contains(accepted, head_size);
     EXPECT_EQ(allows(line.heads, head_size), recorded) << where << " " << head_size;
   }
   EXPECT_EQ(line.dtypes, words_of(base["supports_dtype"])) << where;

@@ -1,8 +1,8 @@
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
+#include "core/special_values.h"
 #include "golden/questions/draw_scores.h"
 #include "golden/questions/needle.h"
 #include "golden/questions/place_cache.h"
@@ -80,7 +80,7 @@ class AttentionDrawer {
     return drawn(setup_.query_dtype,
                  {num_tokens + setup_.padding_rows, setup_.num_heads, setup_.head_size},
                  [&](const std::vector<std::int64_t>& index) {
-                   if (index[0] >= num_tokens) return std::numeric_limits<double>::quiet_NaN();
+                   if (index[0] >= num_tokens) return kNaN;
                    Place at = rows[static_cast<std::size_t>(index[0])];
                    at.head = index[1];
                    at.dim = index[2];

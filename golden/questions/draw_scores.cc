@@ -1,7 +1,6 @@
 #include "golden/questions/draw_scores.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "core/special_values.h"

@@ -1,6 +1,5 @@
 #include "golden/questions/fill.h"
 
-#include <limits>
 #include <utility>
 
 #include "core/special_values.h"

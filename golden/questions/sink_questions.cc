@@ -1,4 +1,3 @@
-
 #include "core/special_values.h"
 #include "golden/questions/attention_questions.h"
 

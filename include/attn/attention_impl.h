@@ -13,6 +13,8 @@
 
 namespace attn {
 
+class AttentionBackend;
+
 // What a layer hands its implementation when it is made.
 struct ImplArguments {
   int num_heads = 1;

@@ -8,10 +8,10 @@
 
 namespace attn {
 
-inline const std::vector<DType> kHalf = {DType::kF16, DType::kBF16};
-inline const std::vector<DType> kBf16 = {DType::kBF16};
-inline const std::vector<DType> kWithFloat32 = {DType::kF16, DType::kBF16, DType::kF32};
-inline const std::vector<AttentionType> kAllTypes = {
+inline const std::vector<DType> kHalfDTypes = {DType::kF16, DType::kBF16};
+inline const std::vector<DType> kBf16Only = {DType::kBF16};
+inline const std::vector<DType> kDTypesWithFloat32 = {DType::kF16, DType::kBF16, DType::kF32};
+inline const std::vector<AttentionType> kAllAttentionTypes = {
     AttentionType::kDecoder, AttentionType::kEncoder, AttentionType::kEncoderOnly,
     AttentionType::kEncoderDecoder};
 inline const KvDTypes kCommonKv = {CacheDType::kAuto, CacheDType::kFloat16, CacheDType::kBFloat16,
